@@ -233,6 +233,34 @@ TEST(Experts, OfManyTokensGiveWhatThoseOfOneGive) {
   EXPECT_LT(distance(got, wanted), 1e-5);
 }
 
+/// Alone, and among so many others that tokens are put together by expert.
+TEST(Experts, OfAnswersMultiplyBytes) {
+  const GgufModel model = gguf_model(random_model(*find_random_shape("tiny-moe"), Codec::Q8_0, 3));
+  const Weights weights(model);
+  Config config = read_config(model.content);
+  config.experts.used = config.experts.count;  // rounding chooses no others
+  const std::vector<TokenId> tokens = some_tokens(12);
+  const auto answers = [&](Factors factors, int64_t slots) {
+    Stepper stepper(config, weights, slots, 64, DType::F32, factors);
+    std::vector<float> all;
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      std::vector<StepRow> rows;
+      for (int64_t slot = 0; slot < slots; ++slot)
+        rows.push_back({slot, static_cast<int64_t>(i), std::span(tokens).subspan(i, 1)});
+      const std::vector<float> logits = stepper.run(rows);
+      all.insert(all.end(), logits.begin(),
+                 logits.end() - (slots - 1) * std::ssize(logits) / slots);
+    }
+    return all;
+  };
+  const std::vector<float> plain = answers(Factors::F32, 1), alone = answers(Factors::Q8, 1),
+                           others = answers(Factors::Q8, 8);
+  const std::vector<double> wanted(plain.begin(), plain.end()), one(alone.begin(), alone.end());
+  EXPECT_LT(distance(alone, wanted), 0.03);
+  EXPECT_GT(distance(alone, wanted), 1e-4);  // they are rounded
+  EXPECT_LT(distance(others, one), 0.01);
+}
+
 class Windows : public testing::Test {
  protected:
   Windows() : model_(gguf_model(random_model(shape(), Codec::F32, 3))), weights_(model_) {

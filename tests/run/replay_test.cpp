@@ -222,6 +222,44 @@ TEST_F(ReplayTest, SeveralRealizationsShareOneArena) {
   EXPECT_EQ(read(replay->run(Args{{"x", from(Floats(1000, 5))}})[0]), Floats(1000, 13));
 }
 
+/// One runs at a time: what they need together is what the largest needs.
+TEST_F(ReplayTest, CapturedFunctionsShareOneArena) {
+  const auto live = [&] {
+    context.get<BufferTable>().sweep();
+    return run_stats(context).memory_live;
+  };
+  const auto steps = [&](int64_t size) {
+    StorageRef x = from(Floats(static_cast<size_t>(size), 1));
+    return capture({{"x", x}}, [&](const Args& a) {
+      StorageRef s = a[0].storage;
+      for (int i = 0; i < 4; ++i) run({s = plus(s, 1)});
+      return std::vector{s};
+    });
+  };
+  const auto is_right = [&](Replay& f, size_t size, float value) {
+    EXPECT_EQ(read(f.run(Args{{"x", from(Floats(size, value))}})[0]), Floats(size, value + 4));
+  };
+  const int64_t before = live();
+  auto small = steps(1000);
+  is_right(*small, 1000, 1);
+  EXPECT_EQ(live() - before, small->arena_bytes());
+  auto large = steps(50000), middle = steps(20000);
+  for (int i = 0; i < 3; ++i) {
+    is_right(*middle, 20000, 3);
+    is_right(*large, 50000, 5);
+    is_right(*small, 1000, 7);
+    EXPECT_EQ(live() - before, large->arena_bytes());
+  }
+  EXPECT_LT(small->arena_bytes(), middle->arena_bytes());
+  large.reset();
+  is_right(*small, 1000, 2);
+  EXPECT_EQ(live() - before, middle->arena_bytes());
+  is_right(*middle, 20000, 4);
+  middle.reset();
+  small.reset();
+  EXPECT_EQ(live(), before);
+}
+
 TEST_F(ReplayTest, ConstantArgumentsGetMemory) {
   StorageRef x = lazy([&] { return num(4); });
   auto f = [&](const Args& a) { return std::vector{plus(a[0].storage, 1)}; };

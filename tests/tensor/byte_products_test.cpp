@@ -127,6 +127,29 @@ TEST_P(ByteProducts, StayWithinTheirBound) {
   }
 }
 
+/// As tokens of a mixture are by their experts' matrices, which data choose.
+TEST_P(ByteProducts, EachRowByAMatrixOfItsOwn) {
+  for (const Codec codec : {Codec::Q4_0, Codec::Q8_0, Codec::Q4_K, Codec::Q6_K, Codec::MXFP4}) {
+    SCOPED_TRACE(name(codec));
+    constexpr int64_t kMatrices = 3;
+    const Weights all = weights(codec, kMatrices * kColumns);
+    const std::vector<int32_t> chosen = {2, 0, 2, 1};
+    const std::vector<float> x = some_rows(4, kSum);
+    const Tensor ids = Tensor::from(chosen).realize();
+    const Tensor bytes = all.packed.reshape({kMatrices, -1}).index({ids});
+    const Tensor each = decode(bytes, codec, {4, kColumns, kSum});
+    const Tensor y = product_with(Tensor::from(x, {4, 1, kSum}), each, Factors::Q8);
+    ASSERT_EQ(y.shape(), Dims({4, 1, kColumns}));
+    const std::vector<float> got = y.to_vector<float>();
+    const Wanted by = wanted(x, all, kMatrices * kColumns, kSum);
+    for (size_t r = 0; r < chosen.size(); ++r)
+      for (size_t c = 0; c < kColumns; ++c) {
+        const size_t at = (r * kMatrices + static_cast<size_t>(chosen[r])) * kColumns + c;
+        ASSERT_NEAR(got[r * kColumns + c], by.sum[at], 4e-6 * by.bound[at]) << r << ", " << c;
+      }
+  }
+}
+
 /// A text gives the same alone and among others.
 TEST_P(ByteProducts, ARowIsTheSameAmongOthers) {
   for (const Codec codec : {Codec::Q4_0, Codec::Q4_1, Codec::Q8_0, Codec::Q4_K, Codec::Q6_K,

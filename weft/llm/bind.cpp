@@ -1,4 +1,7 @@
 // What a network takes from a model's weights, with all that is missing said at once.
+#include <algorithm>
+#include <cmath>
+
 #include "weft/base/error.h"
 #include "weft/llm/network.h"
 
@@ -135,8 +138,30 @@ void bind_experts(Binder& b, const Config& c, const std::string& at, ExpertWeigh
 void bind_encoder_layer(Binder& b, const Config& c, const std::string& at, Layer& layer) {
   bind_attention(b, c, at, layer);
   bind_ffn(b, c, at, layer);
-  layer.ffn_norm = b.scale(at + "attn_output_norm", c.dim);
+  const bool named = b.has(at + "ffn_norm.weight");  // as transformers' nomic_bert, by what follows
+  layer.ffn_norm = b.scale(at + (named ? "ffn_norm" : "attn_output_norm"), c.dim);
   layer.ffn_post_norm = b.scale(at + "layer_output_norm", c.dim);
+}
+
+/// T5's (Raffel et al. 2020): half of the buckets for keys ahead, half of those for a distance
+/// each, the others for ranges that grow up to 128.
+int32_t distance_bucket(int64_t distance, int64_t buckets) {
+  constexpr float kFar = 128;
+  const int64_t half = buckets / 2, near = half / 2, n = std::abs(distance);
+  const int64_t side = distance > 0 ? half : 0;
+  if (n < near) return static_cast<int32_t>(side + n);
+  const auto first = static_cast<float>(near);
+  const float range = std::log(static_cast<float>(n) / first) / std::log(kFar / first) *
+                      static_cast<float>(half - near);
+  return static_cast<int32_t>(side + std::min(near + static_cast<int64_t>(range), half - 1));
+}
+
+/// The table's rows for all distances that there are, from the last token's to the first's on.
+Tensor by_distance(const Tensor& table, int64_t context) {
+  std::vector<int32_t> buckets;
+  for (int64_t d = 1 - context; d < context; ++d)
+    buckets.push_back(distance_bucket(d, table.size(0)));
+  return table.index({Tensor::from(buckets)}).realize();
 }
 
 }  // namespace
@@ -145,9 +170,14 @@ void Network::bind_encoder(const Weights& weights, Factors factors) {
   const Config& c = config_;
   Binder b(weights, factors, mixed_);
   tokens_ = b.weight("token_embd.weight", {c.vocabulary, c.dim}, true);
-  positions_ = b.weight("position_embd.weight", {c.context + c.first_position, c.dim}, true);
+  if (c.learned_positions)
+    positions_ = b.weight("position_embd.weight", {c.context + c.first_position, c.dim}, true);
   if (const Weight* types = weights.find("token_types.weight"); types && types->shape.size() == 2)
     token_types_ = *types;
+  if (c.distance_buckets > 0) {
+    const Weight table = b.weight("attn_rel_b.weight", {c.distance_buckets, c.heads}, true);
+    if (table.defined()) by_distance_ = by_distance(table.value(), c.context);
+  }
   embedding_norm_ = b.scale("token_embd_norm", c.dim);
   for (int64_t i = 0; i < c.layers; ++i)
     bind_encoder_layer(b, c, strformat("blk.{}.", i), layers_.emplace_back());

@@ -74,6 +74,7 @@ struct Config {
   /// Every token sees all others: texts have embeddings, and none is gone on with. Norms are behind
   /// attention and feed-forward parts, and one behind the tokens' rows (Devlin et al. 2018).
   bool encoder = false;
+  int64_t distance_buckets = 0;  ///< scores have a summand by key's distance, of so many (T5's)
   double embedding_scale = 1;
   double norm_offset = 0;                   ///< added to the weights of norms as the file has them
   double attention_scale = 0;               ///< of scores; 0: 1 / sqrt(head_dim)

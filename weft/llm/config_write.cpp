@@ -29,12 +29,15 @@ void write_sizes(const Config& c, ConfigSink& s) {
             c.rope.scaling == Rope::Scaling::Dynamic ? c.rope.trained_context : c.context);
   s.integer({"vocab_size", "vocab_size"}, c.vocabulary);
   s.integer(key("attention.head_count", "num_attention_heads", "n_head"), c.heads);
-  s.integer(key("attention.head_count_kv", "num_key_value_heads", ""), c.kv_heads);
-  if (!gpt2) s.integer({"attention.key_length", latent ? "" : "head_dim"}, c.head_dim);
-  if (!gpt2) s.integer({"attention.value_length", latent ? "v_head_dim" : ""}, c.value_dim);
+  const bool plain_heads = gpt2 || c.encoder;  // of the width, and as many of keys
+  if (!c.encoder) s.integer(key("attention.head_count_kv", "num_key_value_heads", ""), c.kv_heads);
+  if (!plain_heads) s.integer({"attention.key_length", latent ? "" : "head_dim"}, c.head_dim);
+  if (!plain_heads) s.integer({"attention.value_length", latent ? "v_head_dim" : ""}, c.value_dim);
+  if (c.encoder) s.boolean({"attention.causal", ""}, false);
   s.integer(key("", "intermediate_size", "n_inner"), only_experts ? c.experts.ffn : c.ffn);
   s.integer({"feed_forward_length", ""}, c.ffn);
   s.real(c.norm == Norm::Rms ? Key{"attention.layer_norm_rms_epsilon", "rms_norm_eps"}
+         : c.encoder         ? Key{"attention.layer_norm_epsilon", "layer_norm_eps"}
                              : Key{"attention.layer_norm_epsilon", "layer_norm_epsilon"},
          c.norm_epsilon);
   if (c.attention_cap > 0 || c.family == "gemma2")  // transformers' defaults are others
@@ -67,8 +70,10 @@ void write_window(const Config& c, ConfigSink& s) {
 }
 
 void write_pooling(const Config& c, ConfigSink& s) {
-  if (c.pooling == Pooling::Mean) return;
-  s.integer({"pooling_type", ""}, c.pooling == Pooling::First ? 2 : 3);
+  if (c.pooling == Pooling::Mean && !c.encoder) return;
+  s.integer({"pooling_type", ""}, c.pooling == Pooling::Mean    ? 1
+                                  : c.pooling == Pooling::First ? 2
+                                                                : 3);
 }
 
 void write_experts(const Config& c, ConfigSink& s) {
@@ -211,6 +216,8 @@ std::string first_name(std::string_view family, std::string_view Family::* kind)
 std::string class_name(std::string_view type) {
   if (type == "gpt2") return "GPT2LMHeadModel";
   if (type == "gemma3_text") return "Gemma3ForCausalLM";
+  if (type == "bert") return "BertModel";
+  if (type == "nomic_bert") return "NomicBertModel";
   std::string name;
   bool upper = true;
   for (const char c : type) {
@@ -241,7 +248,10 @@ Config with_named_scaling(const Config& c) {
 }  // namespace
 
 std::string gguf_architecture(const Config& c) {
-  return first_name(c.family == "deepseek3" ? "deepseek2" : c.family, &Family::gguf);
+  const std::string_view family = c.family == "deepseek3" ? "deepseek2"
+                                  : c.family == "roberta" ? "bert"
+                                                          : std::string_view(c.family);
+  return first_name(family, &Family::gguf);
 }
 
 std::string json_family(const Config& c) {
@@ -275,10 +285,14 @@ std::string json_text(const Config& given, const JsonDetails& details) {
   sink.boolean({"", "tie_word_embeddings"}, details.tied);
   sink.boolean({"", "attention_bias"}, details.attention_bias);
   if (c.family == "llama") sink.boolean({"", "mlp_bias"}, details.ffn_bias);
+  if (c.encoder) sink.integer({"", "type_vocab_size"}, details.token_types);
   sink.tokens({"", "eos_token_id"}, c.end_tokens);
   for (const auto& [key, id] : {std::pair("bos_token_id", details.begin_token),
                                 std::pair("pad_token_id", details.padding_token)})
-    id ? sink.integer({"", key}, *id) : sink.nothing({"", key});
+    if (id)
+      sink.integer({"", key}, *id);
+    else if (!c.encoder)  // whose readers want a number
+      sink.nothing({"", key});
   write_all(c, sink);
   return sink.take();
 }

@@ -24,14 +24,18 @@ bool has_one_of(std::string_view name, std::initializer_list<std::string_view> p
 /// The name that llama.cpp has for it.
 std::string name_in_gguf(const std::string& name, const Config& c) {
   const size_t at = name.find("ffn_norm.");
-  if (c.family != "gpt-oss" || at == std::string::npos) return name;
-  return std::string(name).replace(at, 8, "post_attention_norm");
+  const bool other = c.family == "gpt-oss" || c.encoder;
+  if (!other || at == std::string::npos) return name;
+  return std::string(name).replace(at, 8, c.encoder ? "attn_output_norm" : "post_attention_norm");
 }
 
 /// What lies in a GGUF file under this name.
 Tensor tensor_in_gguf(const std::string& name, const Weight& weight, const Config& c) {
   Tensor x = weight.stored;
   if (name.find("ffn_gate_inp_shexp") != std::string::npos) x = x.reshape({x.dim(-1)});
+  // Those of RoBERTa's before the first have no place in files of berts.
+  if (name == "position_embd.weight" && c.first_position > 0)
+    x = x.index({Slice(c.first_position, std::nullopt)});
   if (has_pair_order(c.family))
     if (const int64_t heads = heads_of(name, c)) x = in_pair_order(x, heads);
   return stays_f32(name, static_cast<size_t>(x.ndim())) ? x.cast(DType::F32) : x;
@@ -89,11 +93,9 @@ bool stays_f32(std::string_view name, size_t axes) {
 
 GgufModel folder_as_gguf(const std::string& folder) {
   const Config config = read_folder_config(folder);
-  if (config.encoder)
-    fail("llm.convert",
-         "{} is a {}: encoders are read from folders and GGUF files, and not yet "
-         "written to the other one",
-         quoted_name(folder), config.family);
+  if (gguf_architecture(config).empty())
+    fail("llm.convert", "{} is a {}, which GGUF files have no name for", quoted_name(folder),
+         config.family);
   const Weights weights(read_safetensors_model(folder), config.norm_offset, true);
   const Network complete(config, weights, 1);  // else it says what is missing
   GgufModel model;

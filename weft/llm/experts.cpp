@@ -41,11 +41,11 @@ Chosen chosen(const Experts& e, const Tensor& scores, const Tensor& rank_bias) {
   return {ids, e.scale == 1 ? shares : shares * e.scale};
 }
 
-/// x (tokens, used or 1, in) by the experts' own matrices, only those read: (tokens, used, out).
-Tensor few(const Projection& p, const Tensor& x, const Tensor& ids) {
-  const Tensor w = p.weight.value().index({ids});  // (tokens, used, out, in)
-  const Tensor y = w.matmul(x.unsqueeze(-1)).squeeze(-1);
-  return p.bias.defined() ? y + p.bias.index({ids}) : y;
+/// x (pairs, 1, in) by the matrices of each pair's expert, `ids` (pairs), only those read: (pairs,
+/// 1, out).
+Tensor few(const Projection& p, const Tensor& x, const Tensor& ids, Factors factors) {
+  const Tensor y = product_with(x, p.weight.each(ids), factors);
+  return p.bias.defined() ? y + p.bias.index({ids}).unsqueeze(1) : y;
 }
 
 /// x (experts or 1, tokens, in) by every expert: (experts, tokens, out).
@@ -91,9 +91,12 @@ int64_t block_rows(int64_t pairs, int64_t experts) {
 
 /// Up to so many tokens read their own experts, all at once.
 constexpr int64_t kFewTokens = 4;
-/// So many of one text or more are a part of a prompt, whose factors may be rounded. Those that
-/// answer are not: nobody's answer depends on who else is there.
+/// So many of one text or more are a part of a prompt, whose factors may be rounded to any width.
 constexpr int64_t kPromptTokens = 16;
+
+/// Those of answers are rounded to 8 bits, where each row is by itself, or not at all: nobody's
+/// answer depends on who else is there.
+Factors of_answers(Factors factors) { return factors == Factors::Q8 ? factors : Factors::F32; }
 
 /// x (rows, in) by the matrix of one expert, `id` (1).
 Tensor one_of(const Projection& p, const Tensor& x, const Tensor& id, Factors factors) {
@@ -113,7 +116,7 @@ Tensor Network::by_expert(const Tensor& x, const ExpertWeights& w, const Tensor&
   const Experts& e = config_.experts;
   const int64_t pairs = ids.size(0) * ids.size(1);
   const Grouped g = grouped(ids, e.count, block_rows(pairs, e.count));
-  const Factors factors = prompt ? w.gate.factors : Factors::F32;
+  const Factors factors = prompt ? w.gate.factors : of_answers(w.gate.factors);
   const auto body = [&](const Tensors&, const Tensors& block) -> ScanResult {
     const Tensor& id = block[0];
     const Tensor rows = x.index({block[1]});
@@ -135,9 +138,10 @@ Tensor Network::experts(const Tensor& x, const ExpertWeights& w) const {
   };
   Tensor y;
   if (tokens <= kFewTokens) {
-    const Tensor one = flat.unsqueeze(1);
-    const Tensor inner = activated(few(w.gate, one, choice.ids), few(w.up, one, choice.ids));
-    y = shared_out(few(w.down, inner, choice.ids));
+    const Tensor ids = choice.ids.flatten(), each = flat.repeat_interleave(e.used, 0).unsqueeze(1);
+    const Factors factors = of_answers(w.gate.factors);
+    const Tensor inner = activated(few(w.gate, each, ids, factors), few(w.up, each, ids, factors));
+    y = shared_out(few(w.down, inner, ids, factors).reshape({tokens, e.used, dim}));
   } else if (!learns(x, w)) {
     y = shared_out(by_expert(flat, w, choice.ids, x.size(1) >= kPromptTokens));
   } else {  // matrices' gradients are sums over all tokens

@@ -164,12 +164,42 @@ void bert(Config& c, ConfigSource& s) {
     s.problem("a bert whose tokens do not see those behind them is not supported");
 }
 
+/// Rotary positions, and gates (Nussbaum et al. 2024). Keys are transformers' and the models' own.
+void nomic_bert(Config& c, ConfigSource& s) {
+  c.encoder = true;
+  if (!s.is_gguf())
+    c.rope.base = s.real(
+        {"", "rope_parameters.rope_theta|rope_scaling.rope_theta|rope_theta|rotary_emb_base"}, 1,
+        1000);
+  for (const char* key : {"prenorm", "rotary_emb_interleaved", "is_decoder", "causal"})
+    if (s.boolean({"", key}).value_or(false)) s.problem(strformat("{} is not supported", key));
+  if (s.boolean({"attention.causal", ""}).value_or(false))
+    s.problem("a nomic-bert whose tokens do not see those behind them is not supported");
+  if (s.integer({"", "moe_every_n_layers"}, 0, kMost, 0) > 0)
+    s.problem("layers with experts are not supported");
+  if (s.real({"", "rotary_emb_fraction"}, 0, 1) != 1 ||
+      s.real({"", "rotary_scaling_factor"}, 0, 1) != 1)
+    s.problem("rotary_emb_fraction and rotary_scaling_factor are not supported");
+  const std::string gate = s.text({"", "hidden_act|activation_function"}).value_or("silu");
+  if (gate != "silu" && gate != "swiglu")
+    s.problem(strformat("the activation is {}, not silu", quoted_name(gate)));
+}
+
 /// The first position is the one behind that of padding. GGUF files call it a bert, without the
 /// rows before.
 void roberta(Config& c, ConfigSource& s) {
   bert(c, s);
   c.first_position = s.integer({"", "pad_token_id"}, 0, kMost, 1) + 1;
   c.context = std::max<int64_t>(c.context - c.first_position, 1);
+}
+
+/// A bert whose scores know distances, and whose padding is 1 whatever its file says (Song et al.
+/// 2020).
+void mpnet(Config& c, ConfigSource& s) {
+  bert(c, s);
+  c.first_position = 2;
+  c.context = std::max<int64_t>(c.context - c.first_position, 1);
+  c.distance_buckets = s.integer({"", "relative_attention_num_buckets"}, 4, 4096, 32);
 }
 
 constexpr Norm kRms = Norm::Rms;
@@ -193,6 +223,8 @@ constexpr Family kFamilies[] = {
     {"gpt-oss", "gpt-oss", "gpt_oss", false, kRms, Activation::GptOss, gpt_oss},
     {"bert", "bert", "bert", false, Norm::Layer, Activation::Gelu, bert},
     {"roberta", "", "roberta|xlm-roberta", false, Norm::Layer, Activation::Gelu, roberta},
+    {"mpnet", "", "mpnet", false, Norm::Layer, Activation::Gelu, mpnet},
+    {"nomic-bert", "nomic-bert", "nomic_bert", false, Norm::Layer, kSilu, nomic_bert},
     {"deepseek2", "deepseek2", "deepseek_v2", true, kRms, kSilu, deepseek2},
     {"deepseek3", "", "deepseek_v3", true, kRms, kSilu, deepseek3},
 };

@@ -87,8 +87,9 @@ Tensor Network::hidden(const Tensor& tokens, double dropout) const {
 
 Tensor Network::encoded(const Tensor& tokens, const Dim& count) const {
   const Tensor positions = Tensor::arange(tokens.dim(1)).unsqueeze(0);
+  const Tensor mask = mask_over_all(tokens.dim(1), count);
   return through_layers(embedded(tokens, positions), positions, 0,
-                        [&](const Heads& all, int64_t) { return over_all(all, count); });
+                        [&](const Heads& all, int64_t) { return over_all(all, mask); });
 }
 
 Tensor Network::logits(const Tensor& hidden) const {
@@ -245,13 +246,22 @@ Tensor Network::over_itself(const Heads& x, int64_t i, const Dim& rows, double d
   return y.cast(DType::F32).transpose(1, 2).reshape({1, rows * length, c.heads * c.value_dim});
 }
 
-Tensor Network::over_all(const Heads& x, const Dim& count) const {
+/// Which keys are no filling; where distances count, what they do, and -inf for filling. (1, heads
+/// or 1, queries or 1, length).
+Tensor Network::mask_over_all(const Dim& length, const Dim& count) const {
+  const Tensor there = Tensor::arange(length);
+  const Tensor visible =
+      (there < Tensor::arange(count + Dim(1)).index({Slice(count, count + Dim(1))}))
+          .reshape({1, 1, 1, length});
+  if (!by_distance_.defined()) return visible;
+  const Tensor added = by_distance_.index({there - there.unsqueeze(-1) + (config_.context - 1)});
+  return visible.where(added.permute({2, 0, 1}).unsqueeze(0), -INFINITY);
+}
+
+Tensor Network::over_all(const Heads& x, const Tensor& mask) const {
   const Dim length = x.q.dim(1);
-  const Tensor visible = (Tensor::arange(length) <
-                          Tensor::arange(count + Dim(1)).index({Slice(count, count + Dim(1))}))
-                             .reshape({1, 1, 1, length});
   AttentionOptions options;
-  options.mask = &visible;
+  options.mask = &mask;
   options.scale = attention_scale();
   const auto side = [](const Tensor& t) { return t.transpose(1, 2); };
   const Tensor y = side(x.q).scaled_dot_product_attention(side(x.k), side(x.v), options);

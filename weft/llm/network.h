@@ -54,10 +54,9 @@ struct Layer {
 class Network {
  public:
   /// `positions`: so many there will be at most; what fills up a step may lie behind them.
-  /// `factors`: of products with matrices, but those of experts. `mixed`: what products multiply
-  /// and give is bf16, and what their gradients do, as training in mixed precision does; `factors`
-  /// do not count then. Errors: "llm.weights" with all tensors that are missing or of another
-  /// shape.
+  /// `factors`: of products with matrices. `mixed`: what products multiply and give is bf16, and
+  /// what their gradients do, as training in mixed precision does; `factors` do not count then.
+  /// Errors: "llm.weights" with all tensors that are missing or of another shape.
   Network(Config config, const Weights& weights, int64_t positions, Factors factors = Factors::F32,
           bool mixed = false);
 
@@ -84,7 +83,8 @@ class Network {
   Tensor through_layers(Tensor x, const Tensor& positions, double dropout, Attend attend) const;
   Tensor over_cache(const Heads& x, int64_t layer, const Batch& batch, KvCache& cache) const;
   Tensor over_itself(const Heads& x, int64_t layer, const Dim& rows, double dropout) const;
-  Tensor over_all(const Heads& x, const Dim& count) const;
+  Tensor over_all(const Heads& x, const Tensor& mask) const;
+  Tensor mask_over_all(const Dim& length, const Dim& count) const;
   Heads heads(const Tensor& x, int64_t layer, const Tensor& positions) const;
   Heads latent_heads(const Tensor& x, int64_t layer, const Tensor& positions) const;
   Tensor attended(const Heads& x, int64_t layer, const Batch& batch, size_t row,
@@ -103,6 +103,7 @@ class Network {
   Config config_;
   bool mixed_;
   Weight tokens_, positions_, token_types_;
+  Tensor by_distance_;  ///< (2 context - 1, heads): what scores have for a key's distance
   std::vector<Layer> layers_;
   Scale embedding_norm_, output_norm_;
   Projection output_;

@@ -157,11 +157,12 @@ FolderOptions folder_options(std::string_view type) {
 void save_folder(const std::string& folder, const GgufModel& model, const FolderOptions& options,
                  FunctionRef<void(size_t, size_t, std::string_view)> progress) {
   const Config config = read_config(model.content);
-  if (config.encoder) fail("llm.convert", "a {} is not yet written to folders", config.family);
   JsonDetails details;
   details.tied = model.find("output.weight") == nullptr;
   details.attention_bias = model.find("blk.0.attn_q.bias") || model.find("blk.0.attn_output.bias");
   details.ffn_bias = model.find("blk.0.ffn_up.bias") != nullptr;
+  if (const PackedTensor* types = model.find("token_types.weight"))
+    details.token_types = types->shape.size() == 2 ? types->shape[0].value() : 1;
   details.dtype = dtype_of(model, options);
   details.begin_token = token(model, "bos");
   details.padding_token = token(model, "padding");
@@ -179,7 +180,7 @@ void save_folder(const std::string& folder, const GgufModel& model, const Folder
                    });
   atomic_write_file(folder + "/tokenizer.json", tokenizer.tokenizer);
   atomic_write_file(folder + "/tokenizer_config.json", tokenizer.config);
-  if (config.pooling != Pooling::Mean) save_pooling(folder, config);
+  if (config.encoder || config.pooling != Pooling::Mean) save_pooling(folder, config);
   atomic_write_file(folder + "/config.json", description);  // the last: without it is no model
 }
 

@@ -13,7 +13,8 @@ struct Row {
   bool transposed = false, pairs = false;
 };
 constexpr std::string_view kGpt2 = "gpt2", kMixtral = "mixtral", kGptOss = "gpt-oss";
-constexpr std::string_view kPhi3 = "phi3", kDeepseek = "deepseek", kBert = "bert";
+constexpr std::string_view kPhi3 = "phi3", kDeepseek = "deepseek", kBert = "bert",
+                           kNomic = "nomic-bert", kMpnet = "mpnet";
 
 // Of the whole model; behind "model." or "transformer.".
 constexpr Row kOutside[] = {
@@ -27,6 +28,10 @@ constexpr Row kOutside[] = {
     {"embeddings.position_embeddings", "position_embd", kBert},
     {"embeddings.token_type_embeddings", "token_types", kBert},
     {"embeddings.LayerNorm", "token_embd_norm", kBert},
+    {"embeddings.word_embeddings", "token_embd", kNomic},
+    {"embeddings.token_type_embeddings", "token_types", kNomic},
+    {"emb_ln", "token_embd_norm", kNomic},
+    {"encoder.relative_attention_bias", "attn_rel_b", kMpnet},
 };
 
 // Of a layer. Names are those of transformers' models and llama.cpp's constants.
@@ -86,6 +91,19 @@ constexpr Row kInside[] = {
     {"intermediate.dense", "ffn_up", kBert},
     {"output.dense", "ffn_down", kBert},
     {"output.LayerNorm", "layer_output_norm", kBert},
+    {"attention.attn.q", "attn_q", kMpnet},
+    {"attention.attn.k", "attn_k", kMpnet},
+    {"attention.attn.v", "attn_v", kMpnet},
+    {"attention.attn.o", "attn_output", kMpnet},
+    {"attention.LayerNorm", "attn_output_norm", kMpnet},
+    {"attn.Wqkv", "attn_qkv", kNomic},
+    {"attn.out_proj", "attn_output", kNomic},
+    {"norm1", "attn_output_norm", kNomic},
+    {"norm2", "layer_output_norm", kNomic},
+    {"mlp.fc11", "ffn_up", kNomic},
+    {"mlp.fc12", "ffn_gate", kNomic},
+    {"mlp.fc2", "ffn_down", kNomic},
+    {"post_mlp_layernorm", "layer_output_norm", kNomic},
 };
 
 // Of layers with norms before and after their parts.
@@ -132,10 +150,12 @@ std::pair<std::string, int64_t> without_expert(std::string_view name) {
 
 TranslatedName translated(std::string_view name, bool sandwiched) {
   take(name, "language_model.");
-  for (const std::string_view outer : {"model.", "transformer.", "bert.", "roberta."})
+  for (const std::string_view outer :
+       {"model.", "transformer.", "bert.", "roberta.", "nomic_bert.", "mpnet."})
     if (take(name, outer)) break;
   std::string prefix, kind;
-  if (take(name, "layers.") || take(name, "h.") || take(name, "encoder.layer.")) {
+  if (take(name, "layers.") || take(name, "h.") || take(name, "encoder.layer.") ||
+      take(name, "encoder.layers.")) {
     const int64_t layer = take_number(name);
     if (layer < 0) return {};
     prefix = "blk." + std::to_string(layer) + ".";
@@ -180,9 +200,13 @@ std::pair<std::string_view, std::string_view> without_kind(std::string_view name
 
 std::string hugging_face_name(std::string_view name, std::string_view family) {
   const bool gpt2 = family == kGpt2, sandwiched = family == "gemma2" || family == "gemma3";
-  std::string prefix = gpt2 ? "transformer." : "model.";
+  const bool bert = family == kBert, nomic = family == kNomic;
+  std::string prefix = gpt2 ? "transformer." : bert || nomic ? "" : "model.";
   const bool inside = take(name, "blk.");
-  if (inside) prefix += (gpt2 ? "h." : "layers.") + std::to_string(take_number(name)) + ".";
+  if (inside) {
+    prefix += gpt2 ? "h." : bert ? "encoder.layer." : nomic ? "encoder.layers." : "layers.";
+    prefix += std::to_string(take_number(name)) + ".";
+  }
   const std::span<const Row> rows = inside ? std::span<const Row>(kInside) : kOutside;
   if (const Row* whole = find_ours(rows, name, family)) return prefix + std::string(whole->theirs);
   const auto [ours, kind] = without_kind(name);

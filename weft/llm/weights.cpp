@@ -79,6 +79,12 @@ Tensor Weight::chosen(const Tensor& id) const {
   return stored.index({id}).contiguous().reshape(one).cast(DType::F32);
 }
 
+Tensor Weight::each(const Tensor& ids) const {
+  if (is_plain(codec)) return value().index({ids});
+  const Tensor packed = stored.reshape({shape[0], -1}).index({ids});
+  return decode(packed, codec, {ids.size(0), shape[1], shape[2]});
+}
+
 Tensor Weight::computed() const { return value().realize(); }
 
 Weights::Weights(const GgufModel& model) {

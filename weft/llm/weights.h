@@ -33,6 +33,8 @@ struct Weight {
   /// value() of one of the matrices that are stacked here, `id` (1) i32, of which its own bytes are
   /// copied: products then read it as they read a matrix that is no part of a stack.
   Tensor chosen(const Tensor& id) const;
+  /// value() of several of them, `ids` (n) i32, read where they lie: (n, out, in).
+  Tensor each(const Tensor& ids) const;
 };
 
 /// What a tensor of a Hugging Face model is in a GGUF file.

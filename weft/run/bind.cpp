@@ -45,33 +45,37 @@ constexpr Pass<BindState> kPasses[] = {
 
 }  // namespace
 
-Arenas::Arenas(const PlannedMemory& plan, StepLines lines) {
-  for (const ArenaPlan& a : plan.arenas) {
-    try {
-      memory.push_back(a.device->allocate(a.memory.bytes, "arena of intermediates"));
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::Memory) throw;
-      fail_memory(error.code(), "{}; the largest of them: {}", error.message(),
-                  largest_of(a, lines));
-    }
+void explain_failure(const ArenaPlan& arena, StepLines lines, FunctionRef<void()> allocate) {
+  try {
+    allocate();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::Memory) throw;
+    fail_memory(error.code(), "{}; the largest of them: {}", error.message(),
+                largest_of(arena, lines));
   }
+}
+
+void place_in(const PlannedMemory& plan, const ArenaPlan& arena, Buffer* memory,
+              FunctionRef<void(int buffer, BufferSlice slice)> put) {
+  for (size_t i = 0; i < arena.buffers.size(); ++i) {
+    const int b = arena.buffers[i];
+    const int64_t bytes = arena.lifetimes[i].bytes;
+    const int copies = plan.schedule.buffers[static_cast<size_t>(b)].copies;
+    put(b, {memory, arena.memory.offsets[i], bytes, copies > 1 ? bytes / copies : 0});
+  }
+}
+
+Arenas::Arenas(const PlannedMemory& plan, StepLines lines) {
+  for (const ArenaPlan& a : plan.arenas)
+    explain_failure(a, lines, [&] {
+      memory.push_back(a.device->allocate(a.memory.bytes, "arena of intermediates"));
+    });
 }
 
 void Arenas::place(const PlannedMemory& plan, std::span<BufferSlice> of) const {
   for (size_t a = 0; a < plan.arenas.size(); ++a)
-    for (size_t i = 0; i < plan.arenas[a].buffers.size(); ++i) {
-      const auto b = static_cast<size_t>(plan.arenas[a].buffers[i]);
-      const int64_t bytes = plan.arenas[a].lifetimes[i].bytes;
-      const int copies = plan.schedule.buffers[b].copies;
-      of[b] = {memory[a].get(), plan.arenas[a].memory.offsets[i], bytes,
-               copies > 1 ? bytes / copies : 0};
-    }
-}
-
-int64_t Arenas::bytes() const {
-  int64_t total = 0;
-  for (const auto& m : memory) total += m->bytes();
-  return total;
+    place_in(plan, plan.arenas[a], memory[a].get(),
+             [&](int b, BufferSlice slice) { of[static_cast<size_t>(b)] = slice; });
 }
 
 PassView BindState::view() const {

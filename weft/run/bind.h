@@ -20,10 +20,16 @@ struct Arenas {
 
   /// Where each intermediate lies, into `memory`, which is by buffer of the schedule.
   void place(const PlannedMemory& plan, std::span<BufferSlice> memory) const;
-  int64_t bytes() const;
 
   std::vector<std::shared_ptr<Buffer>> memory;  ///< by arena
 };
+
+/// Calls `allocate`; where that fails for want of memory, the Error says what the most of it is
+/// for.
+void explain_failure(const ArenaPlan& arena, StepLines lines, FunctionRef<void()> allocate);
+/// Where an arena's buffers lie in its memory.
+void place_in(const PlannedMemory& plan, const ArenaPlan& arena, Buffer* memory,
+              FunctionRef<void(int buffer, BufferSlice slice)> put);
 
 /// Commands on their way to memory.
 struct BindState {

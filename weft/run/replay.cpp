@@ -87,6 +87,7 @@ void Replay::State::run(std::span<const ReplayArgument> arguments,
   make_exclusive(arguments);
   update_kept();
   std::vector<std::shared_ptr<Buffer>> made = allocate_fresh();
+  arenas.place(memory);
   if (calls_ == 1) give_back_spare_memory();
   bind_commands(*list, memory, values);
   tell_passes(context);
@@ -166,8 +167,7 @@ void Replay::State::plan_for(std::span<const int64_t> of) {
   const PlannedMemory planned = plan_arenas(each_call().schedule, {of.begin(), of.end()});
   memory.resize(each_call().schedule.buffers.size());
   record(planned);
-  arenas = Arenas(planned, lines());
-  arenas.place(planned, memory);
+  arenas = ArenaShares(planned, plan->context.get<RunState>().arenas, lines());
   planned_sizes_ = std::move(sizes);
 }
 

@@ -10,6 +10,7 @@
 #include "weft/run/kept_values.h"
 #include "weft/run/replay_plan.h"
 #include "weft/run/save_repro.h"
+#include "weft/run/shared_arenas.h"
 
 namespace weft {
 
@@ -29,7 +30,7 @@ struct Replay::State {
   std::unique_ptr<ReplayPlan> plan;
   KeptValues kept;
   std::optional<CommandList> list;  // of the steps of each call; none: to be made
-  Arenas arenas;                    // theirs
+  ArenaShares arenas;               // theirs
   std::vector<BufferSlice> memory;  // by buffer of the schedule
   std::vector<int64_t> values;      // the arenas are planned for; empty: not yet
   struct Bound {

@@ -13,6 +13,7 @@
 #include "weft/run/pipeline.h"
 #include "weft/run/plan_cache.h"
 #include "weft/run/recorder.h"
+#include "weft/run/shared_arenas.h"
 #include "weft/run/stats.h"
 
 namespace weft {
@@ -48,6 +49,7 @@ class RunState {
   LruCache<std::shared_ptr<const CompiledKernel>> kernels{graph, 8192, size_t{64} << 20};
   KnownPrograms known;
   PlanCache plans;                     ///< that searches found
+  SharedArenas arenas;                 ///< of captured functions
   CompileObserver observer;            ///< `weft explain`'s
   std::unique_ptr<Recorder> recorder;  ///< with WEFT_VIZ, else null
   std::unique_ptr<CrashNote> note;     ///< with WEFT_REPRO, else null

@@ -44,7 +44,9 @@ Factors fastest_factors();
 
 /// x @ weight^T, as f32.
 ///   x       (.., rows, k), floats
-///   weight  (n, k), floats, such as decode() gives
+///   weight  (n, k), floats, such as decode() gives; or (b, n, k), of x (b, rows, k), whose rows
+///   are
+///           rounded to 8 bits where there is one for each matrix
 /// Errors: those of matmul().
 ///   Tensor y = product_with(x, decode(bytes, Codec::Q4_K, {4096, 4096}), Factors::BF16);
 Tensor product_with(const Tensor& x, const Tensor& weight, Factors factors = Factors::F32,

@@ -86,13 +86,16 @@ Tensor add_product(const Tensor& sum, const Tensor& a, const Tensor& b) {
   return sum.defined() ? elementwise::multiply_add(a, b, sum) : a * b;
 }
 
-/// Products of bytes: (rows, sum) by `columns` packed rows. A block has parts, of at most as many
-/// numbers as share a scale; what a part sums is exact, so that only the order of the parts counts.
+/// Products of bytes: (rows, sum) by the packed rows of one matrix, or each by those of its own. A
+/// block has parts, of at most as many numbers as share a scale; what a part sums is exact, so that
+/// only the order of the parts counts.
 class ByteProducts {
  public:
-  ByteProducts(const PackedWeight& w, int64_t columns, int64_t sum)
-      : columns_(columns),
-        blocks_(sum / row(w.codec).elements),
+  /// `shape`: (columns, sum), or (rows, columns, sum).
+  ByteProducts(const PackedWeight& w, const Dims& shape)
+      : matrices_(shape.size() == 3 ? shape[0].value() : 1),
+        columns_(shape[shape.size() - 2].value()),
+        blocks_(shape.back().value() / row(w.codec).elements),
         coded_(packed::coded(blocks_of(w), w.codec, packed::CodesAs::Words)),
         parts_(std::max(coded_.scale.size(1), row(w.codec).elements / kBlock)),
         words_(row(w.codec).elements / parts_ / kWord) {}
@@ -129,19 +132,19 @@ class ByteProducts {
     const Tensor each = x.unflatten(1, {1, blocks_, x.size(1) / blocks_});
     return each_so_often(each, parts_ / each.size(-1));
   }
-  /// (1, columns, blocks).
+  /// (1 or rows, columns, blocks).
   Tensor of_columns(const Tensor& x, int64_t part) const {
-    return one(x, part * x.size(1) / parts_).reshape({1, columns_, blocks_});
+    return one(x, part * x.size(1) / parts_).reshape({matrices_, columns_, blocks_});
   }
 
   /// i32, (rows, columns, blocks).
   Tensor dot(const Tensor& words, int64_t part) const {
     const auto of = [&](const Tensor& t) { return t.index({kEllipsis, part, Slice()}); };
-    const Tensor codes = of(coded_.codes.reshape({1, columns_, blocks_, parts_, words_}));
+    const Tensor codes = of(coded_.codes.reshape({matrices_, columns_, blocks_, parts_, words_}));
     return dot4(codes, of(words), Tensor::full({}, 0, DType::I32)).sum({3}, false, DType::I32);
   }
 
-  const int64_t columns_, blocks_;
+  const int64_t matrices_, columns_, blocks_;
   const packed::Coded coded_;
   const int64_t parts_, words_;
 };
@@ -154,15 +157,17 @@ bool has_most_rows(const Tensor& x, int64_t most) {
 
 /// x @ weight^T, of rounded x, where it is packed in codes; else nothing.
 std::optional<Tensor> by_bytes(const Tensor& x, const Tensor& weight) {
-  const bool fits = weight.ndim() == 2 && x.ndim() > 0 && is_float(x.dtype()) &&
+  const bool each =
+      weight.ndim() == 3 && x.ndim() == 3 && x.dim(1) == 1 && x.dim(0) == weight.dim(0);
+  const bool fits = (weight.ndim() == 2 || each) && x.ndim() > 0 && is_float(x.dtype()) &&
                     x.dim(-1).is_static() && x.size(-1) == weight.size(-1);
   const auto packed = fits ? packed_weight(weight) : std::nullopt;
   if (!packed) return std::nullopt;
-  const ByteProducts product(*packed, weight.size(0), weight.size(1));
+  const ByteProducts product(*packed, weight.dims());
   Dims shape = x.dims();
-  shape.back() = weight.size(0);
+  shape.back() = weight.size(-2);
   const auto forward = [&](const Tensors& in) {
-    return Tensors{product(in[0].cast(DType::F32).reshape({-1, weight.size(1)})).reshape(shape)};
+    return Tensors{product(in[0].cast(DType::F32).reshape({-1, weight.size(-1)})).reshape(shape)};
   };
   const auto backward = [&](const Tensors&, const Tensors&, const Tensors& up) {
     return Tensors{up[0].matmul(weight)};
