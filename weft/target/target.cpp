@@ -326,7 +326,8 @@ Target make_target(std::string_view name, Context& context) {
   t.fma = t.fma && !t.canonical;
   if (t.canonical) t.matrix_units = {};
   if (t.canonical) return t;
-  t.machine = Machine::of(context);
+  // What takes an interpreter's time are not its host's pipes: its plans are the same everywhere.
+  if (!t.renderer.empty()) t.machine = Machine::of(context);
   keep_own_machine(find_row(name), t.machine);
   return t;
 }
