@@ -262,8 +262,10 @@ TEST_F(Failure, AReplayKeepsItsArenasWhenNewOnesAreRefused) {
   }
   EXPECT_EQ(read(replay->run(arguments, with(20))[0]), (Floats{120}));
   for (const char* refusing : {"CPU:INTERP", "CPU:INTERP:1"}) {
-    ASSERT_TRUE(
-        fails(device(refusing), Kind::Allocation, 0, [&] { replay->run(arguments, with(100)); }));
+    const bool refused =
+        fails(device(refusing), Kind::Allocation, 0, [&] { replay->run(arguments, with(100)); });
+    // One that finishes later waits for the arena that was given back, and asks again.
+    ASSERT_TRUE(refused || testing::simulated());
     const Floats noise(200, 777);  // takes the place of what was given back
     StorageRef here = from(noise), there = lazy([&] { return copy_to(here->value(), other); });
     run({there});

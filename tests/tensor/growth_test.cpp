@@ -370,8 +370,9 @@ Compiled compiled(const Algebra& algebra, int64_t n) {
           run_stats(context).kernel_cache.entries};
 }
 
-// Of svd: two factorisations, two orthogonalisations, three joinings.
-constexpr int64_t kMostKernels = 230;
+// Of svd's gradient: two factorisations, two orthogonalisations, three joinings, and 60 more where
+// products are summed in six blocks.
+constexpr int64_t kMostKernels = 240;
 
 TEST(Growth, LinearAlgebraHasNone) {
   for (const Algebra& a : algebra()) {
@@ -385,7 +386,7 @@ TEST(Growth, LinearAlgebraHasNone) {
     // L2 may hold the operands of the small one alone: then those of the large one are packed.
     EXPECT_LE(large.kernels, small.kernels + 4 + small.kernels / 20);
     EXPECT_LE(large.kernels, kMostKernels);
-    EXPECT_LE(compiled(a, 6000).kernels, kMostKernels) << "in three to six blocks";
+    EXPECT_LE(compiled(a, 6000).kernels, kMostKernels) << "in six blocks";
   }
 }
 
