@@ -128,13 +128,26 @@ void choose(State& s) {
   s.stream = plan.stream;
 }
 
-/// A length that is too short for the tile of `whole` may still fill vectors, or be a few rows.
+// Of what is left when vectors are full: fewer steps than one for each element, on every machine
+// with vectors.
+constexpr int64_t kFewLanes = 4;
+
+/// A length that is too short for the tile of `whole` may still fill vectors, or be a few rows; one
+/// that is too short for a vector, a narrow one.
 void narrow(State& s, size_t whole, size_t shorter) {
   constexpr int64_t kFewRows = 4;
   const auto [lanes, unroll] = s.tiling.ranges[whole];
-  const Tiling::Of few{lanes, lanes > 1 ? 1 : kFewRows};
+  const Tiling::Of few = lanes == 1   ? Tiling::Of{1, kFewRows}
+                         : unroll > 1 ? Tiling::Of{lanes, 1}
+                                      : Tiling::Of{std::min(lanes, kFewLanes), 1};
   if (few.size() < lanes * unroll && cut_of(s.info, shorter, few.size()) != Cut::No)
     s.tiling.ranges[shorter] = few;
+}
+
+/// Likewise what is left of a sum along vectors.
+void narrow_rest(State& s, size_t whole, size_t rest) {
+  if (s.tiling.ranges[whole].lanes > kFewLanes && cut_of(s.info, rest, kFewLanes) == Cut::Peel)
+    s.tiling.ranges[rest] = {kFewLanes, 1};
 }
 
 /// Peels until every cut of a reduction is exact and no tile is longer than its loop. Ranges keep
@@ -167,7 +180,7 @@ void peel(State& s) {
     for (size_t c : copied) s.tiling.ranges.push_back(s.tiling.ranges[c]);
     s.info = KernelInfo(s.kernel.sink);
     s.info.repeatable = repeatable;
-    if (cut == Cut::Short) narrow(s, r, added);
+    cut == Cut::Short ? narrow(s, r, added) : narrow_rest(s, r, added);
   }
 }
 

@@ -17,6 +17,12 @@ bool has_several_queues(const Device& device) {
   return device.queues() > 1 && !device.completes_at_once();
 }
 
+/// A length ends before this.
+bool is_empty(const Command& c) {
+  return c.kind == Command::Kind::Launch &&
+         (c.items == 0 || std::ranges::find(c.grid, 0) != c.grid.end());
+}
+
 }  // namespace
 
 CommandList::CommandList(const CompiledSchedule& schedule)
@@ -113,6 +119,23 @@ void CommandList::add_to_segments(size_t i, bool across, const QueuePlan::Place&
   segments_.push_back(std::move(segment));
 }
 
+/// Parts of segments are parts of this, in the same order.
+void CommandList::queue_commands() {
+  queued_.clear();
+  queued_commands_.clear();
+  for (size_t i = 0; i < commands_.size(); ++i) {
+    if (is_empty(commands_[i])) continue;
+    queued_.push_back(commands_[i]);
+    queued_commands_.push_back(i);
+  }
+  unqueued_ = false;
+}
+
+size_t CommandList::queued_before(size_t command) const {
+  const auto at = std::ranges::lower_bound(queued_commands_, command);
+  return static_cast<size_t>(at - queued_commands_.begin());
+}
+
 size_t CommandList::segment_of(size_t command) const {
   const auto after = std::ranges::upper_bound(segments_, command, {}, &Segment::begin);
   return static_cast<size_t>(after - segments_.begin()) - 1;
@@ -129,15 +152,18 @@ void CommandList::set_buffers(std::span<const BufferSlice> memory) {
 
 void CommandList::set(const Place& place, BufferSlice slice) {
   Command& c = commands_[place.command];
-  if (c.kind == Command::Kind::Copy)
+  if (c.kind == Command::Kind::Copy) {
     (place.slot == 0 ? c.from : c.to) = slice;
-  else
-    slices_[static_cast<size_t>(c.buffers.data() - slices_.data()) + place.slot] = slice;
+    if (!unqueued_) queued_[queued_before(place.command)] = c;  // a copy is never empty
+    return;
+  }
+  slices_[static_cast<size_t>(c.buffers.data() - slices_.data()) + place.slot] = slice;
 }
 
 void CommandList::set_variables(std::span<const int64_t> values) {
   if (!symbolic_ || (values_ && std::ranges::equal(*values_, values))) return;
   uncut_ |= several_queues_;
+  unqueued_ = true;
   for (size_t i = 0; i < commands_.size(); ++i) {
     const CompiledStep& s = schedule_.steps[i];
     Command& c = commands_[i];
@@ -171,6 +197,7 @@ void wait_in_silence(Device& device, TimelinePoint point) {
 void CommandList::run(Context& context, StepLines lines) {
   const uint64_t start = now_ns();
   if (uncut_) cut_segments();
+  if (unqueued_) queue_commands();
   note_writes();
   points_.assign(segments_.size(), {});
   try {
@@ -277,9 +304,10 @@ std::optional<size_t> CommandList::failed_step(const DeviceError& error, Timelin
   if (error.command() < 0) return std::nullopt;
   const auto command = static_cast<size_t>(error.command());
   const auto* earlier = dynamic_cast<const PointError*>(&error);
-  if (earlier == nullptr || earlier->at() == here) return begin + command;
+  const auto step = [&](size_t first) { return queued_commands_[queued_before(first) + command]; };
+  if (earlier == nullptr || earlier->at() == here) return step(begin);
   for (size_t i = 0; i < running_; ++i)
-    if (earlier->at() == points_[i]) return segments_[i].begin + command;
+    if (earlier->at() == points_[i]) return step(segments_[i].begin);
   return std::nullopt;
 }
 
@@ -293,8 +321,9 @@ void CommandList::rethrow_with_lines(const DeviceError& error, TimelinePoint her
 
 TimelinePoint CommandList::submit(const Segment& s, size_t begin, size_t end,
                                   std::span<const TimelinePoint> waits, StepLines lines) {
+  const size_t first = queued_before(begin), count = queued_before(end) - first;
   try {
-    return s.device->submit(s.queue, std::span(commands_).subspan(begin, end - begin), waits);
+    return s.device->submit(s.queue, std::span(queued_).subspan(first, count), waits);
   } catch (const DeviceError& error) {
     rethrow_with_lines(error, {}, begin, lines);
   }

@@ -64,6 +64,8 @@ class CommandList {
   void set(const Place& place, BufferSlice slice);
   void add_step(const CompiledStep& step, size_t& slices, size_t& vars);
   void cut_segments();
+  void queue_commands();
+  size_t queued_before(size_t command) const;
   void add_to_segments(size_t command, bool across, const QueuePlan::Place& place);
   size_t segment_of(size_t command) const;
   void note_writes() const;
@@ -95,9 +97,13 @@ class CommandList {
   std::vector<BufferSlice> memory_;             // by buffer, as it was last set
   std::optional<std::vector<int64_t>> values_;  // likewise
   std::vector<Command> commands_;               // one per step
-  std::vector<BufferSlice> slices_;             // of all commands, slot by slot
-  std::vector<int64_t> vars_;                   // of all commands
-  std::vector<uint32_t> uses_begin_;            // by buffer, into uses_
+  // Those that have something to do, and which they are: of many rounds a short length leaves few.
+  std::vector<Command> queued_;
+  std::vector<size_t> queued_commands_;
+  bool unqueued_ = true;              // they are to be collected anew
+  std::vector<BufferSlice> slices_;   // of all commands, slot by slot
+  std::vector<int64_t> vars_;         // of all commands
+  std::vector<uint32_t> uses_begin_;  // by buffer, into uses_
   std::vector<Place> uses_;
   std::vector<Segment> segments_;
   bool several_queues_ = false;  // segments depend on what is bound

@@ -295,9 +295,9 @@ class BlockBody {
     }
     const bool panels = inner < order.size() && fits_panels(x, inner, at, range_of, closed);
     const auto first = std::ranges::find_if(order, [&](size_t a) { return !at[a].steps.empty(); });
-    std::vector<NodeRef> src{panels
-                                 ? in_panels(x, order, static_cast<size_t>(first - order.begin()))
-                                 : placeholder(leaf, order)};
+    std::vector<NodeRef> src{
+        panels ? in_panels(leaf, order, static_cast<size_t>(first - order.begin()))
+               : placeholder(leaf, order)};
     std::vector<int64_t> steps;
     for (size_t a : order) src.push_back(at[a].base);
     for (size_t a : order) {
@@ -337,19 +337,23 @@ class BlockBody {
     return best;
   }
 
-  /// Of what is read of a leaf, moved so that its axes have this order: with room for all of it, as
-  /// far as variables say, so that steps through it are numbers.
-  NodeRef copied(const RowCone::Leaf& leaf, NodeRef x, std::span<const size_t> order) {
+  /// Of what is read of a leaf, moved so that its axes have this order: what variables say is read.
+  NodeRef existing(const RowCone::Leaf& leaf, NodeRef x, std::span<const size_t> order) {
     NodeRef some = x;
-    std::vector<NodeRef> room;
-    for (size_t i = 0; i < order.size(); ++i) {
+    for (size_t i = 0; i < order.size(); ++i)
       for (size_t r = 0; r < c_.ranges.size(); ++r)
         if (c_.is_symbolic(r) && leaf.index[order[i]] == c_.ranges[r] && x->dim(i)->op == Op::Const)
           some = part(g_, some, i, g_.index(0), c_.ranges[r]->src(0));
-      room.push_back(g_.index(x->dim(i)->vmax));
-    }
+    return some;
+  }
+
+  /// A copy of it with room for all of a leaf, as far as variables say, so that steps through it
+  /// are numbers. `x` tells it from others.
+  NodeRef copied(NodeRef x, NodeRef some, std::span<const NodeRef> all) {
+    std::vector<NodeRef> room;
+    for (NodeRef d : all) room.push_back(g_.index(d->vmax));
     if (std::ranges::equal(some->shape->span(), room))
-      return g_.make(Op::Contiguous, x->dtype, {x});
+      return g_.make(Op::Contiguous, x->dtype, {some});
     const auto number = static_cast<int64_t>(x->hash >> 2);  // another value, other memory
     return written_into(room, some, number);
   }
@@ -377,11 +381,16 @@ class BlockBody {
 
   /// A copy in panels of the axis that comes last in this order, [.., n / panel, .., panel] from
   /// axis `first` on, seen as [.., n].
-  NodeRef in_panels(NodeRef x, std::span<const size_t> order, size_t first) {
+  NodeRef in_panels(const RowCone::Leaf& leaf, std::span<const size_t> order, size_t first) {
     const size_t last = order.size() - 1;
-    const int64_t n = x->dim(order[last])->vmin;
-    x = with_axis(g_, permuted(x, order), last, {n / blocks_.panel, blocks_.panel});
-    x = input(g_.make(Op::Contiguous, x->dtype, {moved_axis(g_, x, last, first)}));
+    NodeRef x = permuted(leaf.node, order);
+    const int64_t n = x->dim(last)->vmin;
+    const auto panels = [&](NodeRef rows) {
+      rows = with_axis(g_, rows, last, {n / blocks_.panel, blocks_.panel});
+      return moved_axis(g_, rows, last, first);
+    };
+    NodeRef all = panels(x), some = panels(existing(leaf, x, order));
+    x = input(copied(all, some, all->shape->span()));
     return with_axis(g_, moved_axis(g_, x, first, last), last, {n}, 2);
   }
 
@@ -394,7 +403,8 @@ class BlockBody {
   /// An input of the Repeat: the value, or a copy with its axes in this order.
   NodeRef placeholder(const RowCone::Leaf& leaf, std::span<const size_t> order) {
     if (std::ranges::is_sorted(order)) return input(leaf.node);
-    return input(copied(leaf, permuted(leaf.node, order), order));
+    NodeRef x = permuted(leaf.node, order);
+    return input(copied(x, existing(leaf, x, order), x->shape->span()));
   }
   NodeRef input(NodeRef x) {
     const auto at = std::ranges::find(place_.inputs, x);
