@@ -141,19 +141,29 @@ double CostModel::copies_of(const Access& a, const Tiling& tiling) const {
     left &= left - 1;
     double span = static_cast<double>(tiling.ranges[r].unroll);
     each(left, [&](size_t q) {
-      if (a.stride[q] == 0 || a.stride[r] % a.stride[q] != 0 || (a.opaque & (bit(q) | bit(r))) != 0)
-        return;
+      if (a.stride[q] == 0 || a.stride[r] == 0 || (a.opaque & (bit(q) | bit(r))) != 0) return;
       if (tiling.ranges[q].lanes > 1 || tiling.ranges[r].lanes > 1) return;
-      // In steps of several places of the window, which leave none out.
-      const auto step = static_cast<double>(a.stride[r] / a.stride[q]);
-      const auto window = static_cast<double>(tiling.ranges[q].unroll);
-      if (step < 1 || step > window) return;
-      span = step * (span - 1) + window;
+      // One in steps of several places of the other, which leave none out.
+      const bool wider = a.stride[r] % a.stride[q] == 0;
+      if (!wider && a.stride[q] % a.stride[r] != 0) return;
+      const auto step =
+          static_cast<double>(wider ? a.stride[r] / a.stride[q] : a.stride[q] / a.stride[r]);
+      const auto other = static_cast<double>(tiling.ranges[q].unroll);
+      const double steps = wider ? span : other, places = wider ? other : span;
+      if (step < 1 || step > places) return;
+      span = step * (steps - 1) + places;
       left &= ~bit(q);
     });
     n *= span;
   }
   return n;
+}
+
+/// Of what one copy along a sum reads, how much the next one reads again: it is loaded once, and
+/// has a register meanwhile.
+double CostModel::held_between_steps(const Access& a, RangeMask own, const Tiling& tiling) const {
+  const double steps = copies(a.deps & own, tiling);
+  return steps == 1 ? 0 : (copies(a.deps, tiling) - copies_of(a, tiling)) / (steps - 1);
 }
 
 /// Copies of an access whose elements lie side by side.
@@ -216,14 +226,6 @@ double CostModel::lines_of(size_t access, size_t range, double lanes) const {
   return known == 0 ? 1 : 1 + std::max(0.0, lanes * size - start) / Machine::kLine;
 }
 
-/// Whether a window's elements stay in registers from one use to the next. Otherwise each is loaded
-/// again, out of L1.
-bool CostModel::fits_registers(const Body& body, const Tiling& tiling, double chains) const {
-  double operands = 0;
-  for (uint32_t i : body.accesses) operands += copies_of(info_.accesses[i], tiling);
-  return chains + operands <= std::max(4, target_.vector_registers);
-}
-
 /// The range along the rows of a gather that lower/ loads whole, because there are copies for as
 /// many columns side by side as the vector has lanes; -1 where there are not.
 int CostModel::transposed_along(const Access& a, const Tiling& tiling) const {
@@ -268,9 +270,8 @@ bool CostModel::stored_once(const Access& a, const Tiling& tiling) const {
 
 /// What arithmetic, load and store ports need for one iteration, whichever is most.
 double CostModel::port_cycles(const Body& body, const Tiling& tiling) const {
-  double alu = 0, loads = 0, stores = 0, operands = 0, largest = 0;
+  double alu = 0, loads = 0, stores = 0, operands = 0, largest = 0, held = 0;
   const double chains = body.own == 0 ? 0 : copies(body.deps & ~body.own, tiling) * body.results;
-  const bool shared = fits_registers(body, tiling, chains);
   const RangeMask vectors = body.deps & tiling.vectors;
   const auto vector_range = static_cast<size_t>(std::countr_zero(vectors | bit(63)));
   const double lanes = vectors == 0 ? 1 : static_cast<double>(tiling.ranges[vector_range].lanes);
@@ -282,9 +283,10 @@ double CostModel::port_cycles(const Body& body, const Tiling& tiling) const {
              ((w.deps & vectors) != 0 && w.per_lane ? 2 * tested_lanes : 1);
   for (uint32_t i : body.accesses) {
     const Access& a = info_.accesses[i];
-    const double n = shared ? copies_of(a, tiling) : copies(a.deps, tiling);
+    const double n = copies_of(a, tiling);
     const double needed = copies(a.deps & ~body.own, tiling);
     operands += needed;
+    held += held_between_steps(a, body.own, tiling);
     largest = std::max(largest, needed);
     double one = 1;
     if (RangeMask v = a.deps & vectors) {
@@ -313,8 +315,10 @@ double CostModel::port_cycles(const Body& body, const Tiling& tiling) const {
   }
   double spills = 0;
   if (body.own != 0) {
-    // Accumulators, all operands but the most numerous kind, and one of that.
-    const double spilled = chains + operands - largest + 1 - std::max(4, target_.vector_registers);
+    // Accumulators, all operands but the most numerous kind, one of that, and of it what the next
+    // copies along the sum read again.
+    const double wanted = chains + operands - largest + 1 + held;
+    const double spilled = wanted - std::max(4, target_.vector_registers);
     // Where one has no register, most of them take turns.
     if (spilled > 0) spills = kSpill * chains * copies(body.own, tiling);
   }

@@ -80,6 +80,7 @@ class CostModel {
   double iterations(RangeMask loops, RangeMask own, const Tiling& tiling) const;
   double copies(RangeMask deps, const Tiling& tiling) const;
   double copies_of(const Access& a, const Tiling& tiling) const;
+  double held_between_steps(const Access& a, RangeMask own, const Tiling& tiling) const;
   double neighbours(const Access& a, const Tiling& tiling) const;
   struct Touched {
     double bytes, runs;
@@ -100,7 +101,6 @@ class CostModel {
   bool has_window(const Body& body) const;
   double stored_bytes(size_t axis, const Tiling& tiling) const;
   double lines_of(size_t access, size_t range, double lanes) const;
-  bool fits_registers(const Body& body, const Tiling& tiling, double chains) const;
   /// Whether lower/ leaves out the loops of a tile where its masks do not hold.
   bool skips(const Body& body, const Tiling& tiling) const;
   double busy_cycles(const Body& body, const Tiling& tiling) const;
