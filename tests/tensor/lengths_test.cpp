@@ -2,6 +2,7 @@
 // another.
 #include "tests/support/device_here.h"
 #include "tests/tensor/near.h"
+#include "weft/base/spans.h"
 #include "weft/tensor/jit.h"
 #include "weft/tensor/reductions.h"
 
@@ -45,6 +46,7 @@ class Lengths : public ::testing::Test {
   static Tensor columns(const Tensor& x, const Dim& n) {
     return rows(x.transpose(0, 1), n).transpose(0, 1);
   }
+  int64_t launched() { return context_.tracer().value(Counter::Kernels); }
 
  private:
   static Options options() {
@@ -124,6 +126,23 @@ TEST_F(LengthsOfAttention, MemoryGrowsWithTheLength) {
   for (int i = 0; i < 3; ++i) any(v, length.bind(kLongest));
   // Inputs, results and what blocks need: less than the scores of one head.
   EXPECT_LT(any.planned_bytes(), kLongest * kLongest * 4);
+}
+
+/// Blocks that begin behind the length are not launched.
+TEST_F(LengthsOfAttention, ShortOnesLaunchFewKernels) {
+  const Variable length("n", 1, kLongest);
+  auto any = jit([&](const Values& v, const Dim& n) { return with_all(v, n); }, "any length");
+  const Values v = values();
+  for (int i = 0; i < 3; ++i) any(v, length.bind(kLongest)).realize();
+  const auto launched_for = [&](int64_t n) {
+    const int64_t before = launched();
+    any(v, length.bind(n)).realize();
+    return launched() - before;
+  };
+  const int64_t all = launched_for(kLongest), few = launched_for(7);
+  EXPECT_GT(few, 0);
+  EXPECT_LT(2 * few, all);
+  EXPECT_EQ(launched_for(kLongest), all);
 }
 
 TEST_F(LengthsOfAttention, CausalTriangles) {

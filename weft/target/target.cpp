@@ -180,8 +180,8 @@ struct TargetRow {
 };
 
 // Of a large GPU, of 132 multiprocessors of 2048 items each: every loop that may be shared. With
-// 2^20, 4096 and 64 (H200): permuted heads 8 x 1024 x 12 x 64 52, 155 and 159 us; a convolution of
-// 64 -> 64 of 56 by 3 x 3, batch 32, 1.5, 2.8 and 45.9 ms.
+// 2^20 and 4096 (H200): permuted heads 8 x 1024 x 12 x 64 52 and 155 us; with 2^20, 4096 and 64 a
+// convolution of 64 -> 64 of 56 by 3 x 3, batch 32, 1.5, 2.8 and 45.9 ms.
 constexpr int64_t kGpuItems = 1 << 22;
 // What such a multiprocessor has near it, and what blocks of a schedule are cut for: with the L2 of
 // all of them (60 MiB) as the second, a weight's gradient of 64 -> 64 of 56 by 3 x 3, batch 32,
