@@ -16,17 +16,19 @@ function(weft_room room)
   endif()
 endfunction()
 
-# What nearly every file of the rooms from `first` up to the next such room includes.
+# What nearly every file of a target includes, and of the others that share its flags.
 set(precompiled_base <algorithm> <functional> <memory> <mutex> <span> <string> <unordered_map> <vector>
                      "${CMAKE_SOURCE_DIR}/weft/base/format.h")
 set(precompiled_graph ${precompiled_base} "${CMAKE_SOURCE_DIR}/weft/graph/graph.h"
                       "${CMAKE_SOURCE_DIR}/weft/base/error.h")
 set(precompiled_tensor ${precompiled_graph} "${CMAKE_SOURCE_DIR}/weft/tensor/tensor.h")
-function(weft_precompile first)
+set(precompiled_bindings ${precompiled_tensor} "${CMAKE_SOURCE_DIR}/weft/python/bindings.h")
+set(precompiled_tests ${precompiled_tensor} <gtest/gtest.h>)
+function(weft_precompile headers first)
   if(WEFT_PRECOMPILED)
-    target_precompile_headers(weft_${first} PRIVATE ${precompiled_${first}})
-    foreach(room IN LISTS ARGN)
-      target_precompile_headers(weft_${room} REUSE_FROM weft_${first})
+    target_precompile_headers(${first} PRIVATE ${precompiled_${headers}})
+    foreach(target IN LISTS ARGN)
+      target_precompile_headers(${target} REUSE_FROM ${first})
     endforeach()
   endif()
 endfunction()
@@ -119,6 +121,12 @@ else()
   weft_room(app NEEDS emu serve viz)
 endif()
 
-weft_precompile(base dtype)
-weft_precompile(graph rewrite simplify target isa schedule optimize lower codegen render device run)
-weft_precompile(tensor io text nn app)
+weft_precompile(base weft_base weft_dtype)
+weft_precompile(graph weft_graph weft_rewrite weft_simplify weft_target weft_isa weft_schedule weft_optimize weft_lower
+                weft_codegen weft_render weft_device weft_run weft_eval weft_trust)
+weft_precompile(tensor weft_tensor weft_io weft_text weft_nn weft_onnx weft_llm weft_app)
+weft_precompile(tensor weft_c)
+if(WEFT_SERVE)
+  weft_precompile(base weft_http)
+  weft_precompile(tensor weft_serve weft_viz)  # with Boost's definitions
+endif()

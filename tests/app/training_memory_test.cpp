@@ -9,6 +9,7 @@
 #include "weft/app/bench_models.h"
 #include "weft/base/context.h"
 #include "weft/base/log.h"
+#include "weft/base/sanitizers.h"
 #include "weft/nn/layers.h"
 #include "weft/nn/optim.h"
 #include "weft/run/realize.h"
@@ -58,9 +59,7 @@ TEST(TrainingMemory, SlowTheMeasuredPeakOfGpt2IsThePrintedPlan) { expect_peak_as
 
 /// Bytes of this process that are in memory; 0 where sanitizers keep freed memory from reuse.
 int64_t resident() {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return 0;
-#endif
+  if (kKeepsFreedMemory) return 0;
   std::ifstream file("/proc/self/statm");
   int64_t pages = 0, in_memory = 0;
   file >> pages >> in_memory;

@@ -7,6 +7,7 @@
 #include "tests/fuzz/checksums.h"
 #include "weft/base/error.h"
 #include "weft/base/hash.h"
+#include "weft/base/sanitizers.h"
 #include "weft/http/http_parser.h"
 #include "weft/io/bmp.h"
 #include "weft/io/cifar.h"
@@ -45,14 +46,7 @@
 #include "weft/viz/session_data.h"
 #include "weft/viz/views.h"
 
-#if defined(__SANITIZE_ADDRESS__)
-#define WEFT_FUZZ_SHADOW 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define WEFT_FUZZ_SHADOW 1
-#endif
-#endif
-#ifdef WEFT_FUZZ_SHADOW
+#ifdef WEFT_ADDRESS_SANITIZER
 #include <sanitizer/asan_interface.h>
 #endif
 
@@ -72,7 +66,7 @@ inline std::string_view text_of(std::span<const std::byte> data) {
 /// Looks at every byte that a result claims to have, so that a sanitizer sees a bad extent: at its
 /// shadow, where it has one, which is 8 times less.
 inline uint64_t touch(std::span<const std::byte> bytes, uint64_t seed) {
-#ifdef WEFT_FUZZ_SHADOW
+#ifdef WEFT_ADDRESS_SANITIZER
   const void* bad = __asan_region_is_poisoned(const_cast<std::byte*>(bytes.data()), bytes.size());
   return hash_combine(seed, bad ? static_cast<uint64_t>(*static_cast<const std::byte*>(bad)) : 0);
 #else

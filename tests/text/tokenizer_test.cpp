@@ -237,6 +237,19 @@ TEST(GgufTokenizer, IsSentencePiece) {
   EXPECT_EQ(t.named_token("bos"), 1);
 }
 
+// Which no text holds, and which must not cut a character of one.
+TEST(GgufTokenizer, HasAnAddedTokenThatIsNotUtf8) {
+  Writer w;
+  w.text("model", "llama");
+  w.texts("tokens", {"<unk>", "\xf2\x96\x81", "\xbf", "a"});
+  w.numbers<float>("scores", {0, 0, 0, -1});
+  w.numbers<int32_t>("token_type", {2, 3, 3, 1});
+  w.number<uint32_t>("unknown_token_id", 0);
+  const Tokenizer t = Tokenizer::from_gguf(w.content);
+  EXPECT_EQ(t.encode("a\xf2\x96\x81\xbf").back(), 0);
+  EXPECT_EQ(t.encode("\xf2\x96\x81"), t.encode("\xef\xbf\xbd"));  // U+FFFD
+}
+
 TEST(GgufTokenizer, IsBytePairs) {
   Writer w;
   w.text("model", "gpt2");

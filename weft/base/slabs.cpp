@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "weft/base/sanitizers.h"
 #include "weft/base/thread_cache.h"
 
 namespace weft {
@@ -13,13 +14,7 @@ void release(Slab* slab) { ::operator delete(slab, std::align_val_t{64}); }
 using Spare = ThreadCache<struct SpareSlabs, Slab, 16, release>;  // 1 MiB
 
 // AddressSanitizer sees what is used after its end only if nothing is kept.
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool kKeep = false;
-#elif defined(__has_feature)
-constexpr bool kKeep = !__has_feature(address_sanitizer);
-#else
-constexpr bool kKeep = true;
-#endif
+constexpr bool kKeep = !kAddressSanitizer;
 
 }  // namespace
 

@@ -16,12 +16,14 @@ bool is_utf8(std::string_view text);
 // 3.9 ("substitution of maximal subparts") has it; valid text stays.
 std::string valid_utf8(std::string_view text);
 
-// The code point at `at`, which moves behind it, of text that is valid.
+// The code point at `at`, which moves behind it, of text that is valid. Of other text it is any,
+// and never from behind the end.
 inline char32_t next_code_point(std::string_view text, size_t& at) {
-  const auto byte = [&] { return static_cast<unsigned char>(text[at++]); };
-  const char32_t first = byte();
+  const char32_t first = static_cast<unsigned char>(text[at++]);
   if (first < 0x80) return first;
-  const auto tail = [&] { return char32_t{byte()} & 0x3f; };
+  const auto tail = [&]() -> char32_t {
+    return at < text.size() ? static_cast<unsigned char>(text[at++]) & 0x3f : 0;
+  };
   if (first < 0xe0) return (first & 0x1f) << 6 | tail();
   char32_t c = first < 0xf0 ? first & 0xf : (first & 7) << 6 | tail();
   c = c << 6 | tail();

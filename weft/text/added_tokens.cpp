@@ -58,6 +58,8 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Normalizer* norma
           "tokenizer.added",
           "the added token {} of id {} has the text or the id of another; each needs its own",
           quoted_name(token.content), token.id);
+    // Texts are UTF-8: what is not would be found in the middle of a character alone.
+    if (!is_utf8(token.content)) continue;
     const bool changes = token.normalized && normalizer != nullptr;
     contents[i] = changes ? normalizer->apply(token.content) : token.content;
     if (contents[i].size() <= Trie::kLongestKey && !contents[i].empty())
