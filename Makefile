@@ -21,7 +21,7 @@ build: build/release/build.ninja
 	cmake --build --preset release
 
 test: build
-	ctest --test-dir build/release -L fast --output-on-failure
+	ctest --test-dir build/release -L fast -j $$(nproc) --output-on-failure
 	@tools/skipped build/release
 
 slow: build
