@@ -59,7 +59,7 @@ TEST(TrainingMemory, SlowTheMeasuredPeakOfGpt2IsThePrintedPlan) { expect_peak_as
 
 /// Bytes of this process that are in memory; 0 where sanitizers keep freed memory from reuse.
 int64_t resident() {
-  if (kKeepsFreedMemory) return 0;
+  if (kSanitized) return 0;
   std::ifstream file("/proc/self/statm");
   int64_t pages = 0, in_memory = 0;
   file >> pages >> in_memory;

@@ -89,7 +89,7 @@ TEST(X86Kernels, SlowHundredThousandKernelsInFlatMemory) {
     ASSERT_TRUE(user.try_kernel(n)) << n;
     if (n == 10'000) early = resident();
   }
-  if (!kKeepsFreedMemory) {
+  if (!kSanitized) {
     EXPECT_LE(resident(), early + (int64_t{4} << 20));
   }
 }

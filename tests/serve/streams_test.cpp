@@ -22,7 +22,7 @@ size_t count(const std::string& text, std::string_view part) {
 }
 
 TEST(Streams, SixtyFourAtOnceAdvanceTogether) {
-  ServerHere s({.places = 64, .step_time = std::chrono::milliseconds(kKeepsFreedMemory ? 5 : 1)});
+  ServerHere s({.places = 64, .step_time = std::chrono::milliseconds(kSanitized ? 5 : 1)});
   std::vector<std::unique_ptr<Client>> clients;
   for (int i = 0; i < 64; ++i) {
     clients.push_back(std::make_unique<Client>(s.port()));
@@ -138,7 +138,7 @@ void expect_nothing_stays(int warm_up, int requests, int64_t most_bytes) {
   const int64_t grown = resident_memory().now - before;
   std::printf("%d requests: memory %+.2f MB, now %.1f MB\n", requests,
               static_cast<double>(grown) / 1e6, static_cast<double>(resident_memory().now) / 1e6);
-  if (!kKeepsFreedMemory) {  // else leaks are the sanitizer's to find
+  if (!kSanitized) {  // else leaks are the sanitizer's to find
     EXPECT_LT(grown, most_bytes);
   }
   EXPECT_TRUE(s.healthy());

@@ -61,6 +61,16 @@ TEST(Unicode, FindsClusters) {
                                              "\uac01\u11a8", "x"}));
 }
 
+TEST(Utf8, ReadsNothingBehindATextThatIsCut) {
+  const std::string_view whole = "\xf0\x9f\x98\x81";
+  for (size_t size = 1; size <= whole.size(); ++size) {
+    size_t at = 0;
+    const char32_t c = next_code_point(whole.substr(0, size), at);
+    EXPECT_EQ(at, size);
+    EXPECT_EQ(c == 0x1f601, size == whole.size()) << size;
+  }
+}
+
 TEST(Utf8, RepairsLongestParts) {
   EXPECT_EQ(valid_utf8("a\xff"
                        "b"),

@@ -20,12 +20,11 @@ constexpr bool kAddressSanitizer = true;
 #else
 constexpr bool kAddressSanitizer = false;
 #endif
-#ifdef WEFT_THREAD_SANITIZER
-constexpr bool kThreadSanitizer = true;
+// Code is several times as slow, and what was freed is kept from use for a while: memory grows.
+#if defined(WEFT_ADDRESS_SANITIZER) || defined(WEFT_THREAD_SANITIZER)
+constexpr bool kSanitized = true;
 #else
-constexpr bool kThreadSanitizer = false;
+constexpr bool kSanitized = false;
 #endif
-// What was freed is kept from use for a while: memory grows.
-constexpr bool kKeepsFreedMemory = kAddressSanitizer || kThreadSanitizer;
 
 }  // namespace weft
