@@ -73,7 +73,7 @@ TEST(Streams, EmbeddingsAreGivenBesideStreams) {
 TEST(Streams, EmbeddingsWaitForAPlaceAndAreNext) {
   ServerHere s({.places = 1, .step_time = std::chrono::milliseconds(1)});
   Client first(s.port()), second(s.port()), embedding(s.port());
-  first.send(stream_of("LONG 300"));
+  first.send(stream_of("LONG 1500"));
   first.read_until("content\":\"w\"");
   second.send(stream_of("LONG 100000"));
   EXPECT_TRUE(comes_true([&] { return s.generator.queued == 1; }));
