@@ -218,6 +218,14 @@ TEST_F(BenchCases, OptionsThatWouldDoNothingAreRefused) {
   EXPECT_NE(said({.what = "cases", .which = "no such"}).find("no such"), std::string::npos);
 }
 
+TEST_F(BenchCases, ACaseIsNamedWithItsOptionOrWithout) {
+  for (const char* what : {"cases", "explain"}) {
+    EXPECT_TRUE(run_command({"bench", what, "no such"}).has("no case has \"no such\"")) << what;
+    EXPECT_TRUE(run_command({"bench", what, "--case", "no such"}).has("no case has \"no such\""));
+  }
+  EXPECT_TRUE(run_command({"bench", "gemm", "4096"}).has("--case and --size go with cases"));
+}
+
 // The Python that this machine has, where it has NumPy.
 TEST_F(BenchCases, SlowNumPyTakesItsTurns) {
   const std::string missing = message_of([] { BenchPeer("numpy", "python3", 1); });

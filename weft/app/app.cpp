@@ -97,8 +97,8 @@ void add_bench(CLI::App& app, CommandLine& line) {
                   "cases, sweep: peers measured in turns with weft: torch, torch.cuda (on a GPU), "
                   "onednn, openblas, numpy, ort")
       ->delimiter(',');
-  sub->add_option("--case", line.bench.which,
-                  "cases, sweep, explain, lengths: only those with this in their name");
+  sub->add_option("case,--case", line.bench.which,
+                  "of cases, sweep, explain and lengths, only those with this in their name");
   sub->add_option("--size", line.bench.size, "of cases and lengths, instead of their own")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
   sub->add_option(
