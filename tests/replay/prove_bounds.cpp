@@ -1,9 +1,12 @@
-// prove_bounds FOLDER: asks Z3 whether every access is in range, of each kernel that the repro
-// files in the folder become. A test suite that runs with WEFT_REPRO=FOLDER and WEFT_REPRO_EVERY=1
-// leaves one of every program that it compiles.
+// prove_bounds FOLDER [PART/PARTS]: asks Z3 whether every access is in range, of each kernel that
+// the repro files in the folder become; several processes take a part each. A test suite that runs
+// with WEFT_REPRO=FOLDER and WEFT_REPRO_EVERY=1 leaves one of every program that it compiles.
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "tests/trust/bounds_support.h"
 #include "weft/base/context.h"
@@ -58,13 +61,26 @@ class Prover {
   std::set<uint64_t> seen_;
 };
 
-int run(const std::string& folder) {
+struct Part {
+  unsigned number = 1, of = 1;
+  bool valid() const { return number >= 1 && number <= of; }
+};
+
+std::vector<std::string> files_in(const std::string& folder, Part part) {
+  std::vector<std::string> paths;
+  for (const auto& file : std::filesystem::directory_iterator(folder))
+    if (file.path().extension() == ".repro") paths.push_back(file.path().string());
+  std::sort(paths.begin(), paths.end());
+  return {paths.begin() + paths.size() * (part.number - 1) / part.of,
+          paths.begin() + paths.size() * part.number / part.of};
+}
+
+int run(const std::string& folder, Part part) {
   Context context{Options()};
   const ContextScope scope(context);
   const Target target = make_target("x86", CpuFeatures::detect(), 2);
   Prover prover(target);
-  for (const auto& file : std::filesystem::directory_iterator(folder))
-    if (file.path().extension() == ".repro") prover.prove(file.path().string());
+  for (const std::string& path : files_in(folder, part)) prover.prove(path);
   const Total& t = prover.total;
   std::printf(
       "%lld programs, %lld kernels: %lld accesses in range by their bounds, %lld by Z3, %lld "
@@ -81,9 +97,12 @@ int run(const std::string& folder) {
 }  // namespace weft
 
 int main(int argc, char** argv) {
-  if (argc != 2) return std::fprintf(stderr, "prove_bounds FOLDER\n"), 2;
+  weft::Part part;
+  const bool parts = argc == 3 && std::sscanf(argv[2], "%u/%u", &part.number, &part.of) == 2;
+  if ((argc != 2 && !parts) || !part.valid())
+    return std::fprintf(stderr, "prove_bounds FOLDER [PART/PARTS], 1/2 and 2/2\n"), 2;
   if (!std::filesystem::is_directory(argv[1]))
     return std::fprintf(stderr, "prove_bounds: %s is no folder\n", argv[1]), 2;
   if (!weft::test::can_prove_bounds()) return std::puts("skipped: built without libz3"), 0;
-  return weft::run(argv[1]);
+  return weft::run(argv[1], part);
 }
