@@ -159,7 +159,7 @@ def test_from_a_line_to_its_hot_loop_in_four_clicks(page):
     sync_api.expect(page.locator("#main h1")).to_contain_text("kernel")
     sync_api.expect(page.locator(".listing")).to_contain_text("mm")
     page.locator("table[aria-label=Loops] tr", has=page.locator(".hot-name")).locator("button.link").click()
-    sync_api.expect(page.locator(".listing > .hot").first).to_be_in_viewport()
+    sync_api.expect(page.locator(".listing .part > .hot").first).to_be_in_viewport()
     sync_api.expect(page.locator("svg[role=img]")).to_have_attribute("aria-label", re.compile("Roofline: .*measured"))
 
 
@@ -169,7 +169,7 @@ def kernel(page, recording):
     said = json.loads(subprocess.run([weft(), "viz", recording, "--text", "kernels", "--json"], check=True, capture_output=True).stdout)
     number = said["kernels"][0]["kernel"]
     page.evaluate(f"location.hash = 'view=kernel&kernel={number}'")
-    sync_api.expect(page.locator(".listing > div").first).to_be_visible()
+    sync_api.expect(page.locator(".listing .part > div").first).to_be_visible()
     return number
 
 
@@ -180,11 +180,11 @@ def code_of(recording, kernel):
 
 def test_a_registers_life_is_lit(page, kernel, recording, tmp_path):
     code = code_of(recording, kernel)
-    rows = page.locator(".listing > div:not(:first-child)")
+    rows = page.locator(".listing .part > div")
     sync_api.expect(rows).to_have_count(code["total"])   # of a long one the rest comes a little later
     line = next(i for i, row in enumerate(code["lines"]) if "v" in row["registers"] and rows.nth(i).locator("[data-register]").count())
     rows.nth(line).locator("[data-register]").first.click()
-    alive = page.evaluate("[...document.querySelectorAll('.listing > div:not(:first-child)')].map((row) => row.classList.contains('alive'))")
+    alive = page.evaluate("[...document.querySelectorAll('.listing .part > div')].map((row) => row.classList.contains('alive'))")
     lit = [i for i, on in enumerate(alive) if on]
     assert lit and any([first, last] == [lit[0], lit[-1]] for _, first, last in code["lives"])
     page.screenshot(path=tmp_path / "life.png", full_page=True)
@@ -206,7 +206,35 @@ def test_control_flow_leads_to_the_code_and_back(page, kernel, recording, tmp_pa
     page.screenshot(path=tmp_path / "flow.png")
     page.keyboard.press("Enter")
     comes_true(page, "location.hash.includes('view=kernel') && location.hash.includes('block=0')")
-    sync_api.expect(page.locator(".listing > div").first).to_be_visible()
+    sync_api.expect(page.locator(".listing .part > div").first).to_be_visible()
+
+
+def test_long_texts_are_laid_out_where_they_are_seen(page, recording):
+    asked = [weft(), "viz", recording, "--json", "--text"]
+    kernels = json.loads(subprocess.run([*asked, "kernels"], check=True, capture_output=True).stdout)["kernels"]
+    kernel = max(kernels, key=lambda k: k["code_bytes"])["kernel"]
+    page.evaluate(f"location.hash = 'view=kernel&kernel={kernel}'")
+    rows = page.locator(".listing .part > div")
+    sync_api.expect(rows).to_have_count(code_of(recording, kernel)["total"])
+    seen = "[...document.querySelectorAll('.listing .part > div')].at(-1).checkVisibility({ contentVisibilityAuto: true })"
+    comes_true(page, f"!{seen}")
+    rows.last.scroll_into_view_if_needed()
+    sync_api.expect(rows.last).to_be_in_viewport()
+    comes_true(page, seen)
+    texts = json.loads(subprocess.run([*asked, "kernel", "--param", f"kernel={kernel}"], check=True, capture_output=True).stdout)["texts"]
+    for i, one in enumerate(texts):
+        page.locator("[role=tab]").nth(i).click()
+        assert page.locator("[role=tabpanel] pre").text_content() == one["text"]
+
+
+def test_what_takes_long_is_seen_to_be_worked_on(page):
+    release = []
+    page.route("**/api/statistics**", lambda route: release.append(route))
+    page.keyboard.press("i")
+    sync_api.expect(page.locator("body.waiting")).to_be_attached()
+    release[0].continue_()
+    sync_api.expect(page.locator("#main td").first).to_be_visible()
+    sync_api.expect(page.locator("body.waiting")).not_to_be_attached()
 
 
 def test_a_program_that_runs_is_followed(browser, tmp_path):

@@ -147,17 +147,6 @@ void Drawing::size_boxes() {
   }
 }
 
-// Only who chooses a box asks for its neighbours.
-const Drawing::Beside& Drawing::beside() const {
-  std::call_once(beside_once_, [this] {
-    std::vector<Edge> turned;
-    turned.reserve(graph_.edges.size());
-    for (const Edge& e : graph_.edges) turned.push_back({e.to, e.from});
-    beside_ = {users_of(graph_.size(), turned), users_of(graph_.size(), graph_.edges)};
-  });
-  return beside_;
-}
-
 std::shared_ptr<Drawing::Placed> Drawing::placed() const {
   const std::lock_guard lock(mutex_);
   return placed_;
@@ -167,7 +156,6 @@ bool Drawing::fine() const { return placed()->fine; }
 
 void Drawing::refine() {
   placed()->tiles.finish_lines();
-  beside();
   data_->prepare();
   auto fine = std::make_shared<Placed>(*this, LayoutEffort::Full);
   const std::lock_guard lock(mutex_);
@@ -250,6 +238,20 @@ std::string Drawing::tile_json(TileId id) const {
   return writer.take(tile.line_share);
 }
 
+// All edges are looked at: a few milliseconds of a million, and only of a box that is chosen.
+void Drawing::write_neighbours(JsonWriter& json, uint32_t box) const {
+  const auto list = [&](const char* name, uint32_t Edge::* here, uint32_t Edge::* there) {
+    size_t listed = 0;
+    json.key(name).begin_array();
+    for (const Edge& e : graph_.edges)
+      if (e.*here == box && listed++ < kMostListed)
+        json.begin_object().field("box", e.*there).field("label", label(e.*there)).end_object();
+    json.end_array();
+  };
+  list("sources", &Edge::to, &Edge::from);
+  list("users", &Edge::from, &Edge::to);
+}
+
 std::string Drawing::box_json(uint32_t box) const {
   if (box >= graph_.size())
     fail("viz.parameter", "there is no box {}; the drawing has {}", box, graph_.size());
@@ -284,14 +286,7 @@ std::string Drawing::box_json(uint32_t box) const {
         .field("label", data_->label(members[i]))
         .end_object();
   json.end_array();
-  for (const auto& [name, lists] :
-       {std::pair("sources", &beside().sources), std::pair("users", &beside().users)}) {
-    const auto others = lists->of(box);
-    json.key(name).begin_array();
-    for (size_t i = 0; i < std::min(others.size(), kMostListed); ++i)
-      json.begin_object().field("box", others[i]).field("label", label(others[i])).end_object();
-    json.end_array();
-  }
+  write_neighbours(json, box);
   return json.field("left", left).field("right", right).end_object().take();
 }
 

@@ -55,9 +55,6 @@ class Drawing {
 
  private:
   struct Placed;  // what refine() replaces
-  struct Beside {
-    Neighbours sources, users;
-  };
 
   void make_groups(const DrawingOptions& options);
   std::vector<Edge> node_edges();
@@ -65,7 +62,7 @@ class Drawing {
   std::vector<double> places_of(const Drawing& before) const;
   void size_boxes();
   std::shared_ptr<Placed> placed() const;
-  const Beside& beside() const;
+  void write_neighbours(JsonWriter& json, uint32_t box) const;
   uint32_t node_of(uint32_t box) const { return graph_.members.of(box)[0]; }
 
   const std::unique_ptr<const GraphData> data_;
@@ -79,8 +76,6 @@ class Drawing {
   std::vector<BoxSize> boxes_;
   std::vector<BoxLook> looks_;
   std::vector<double> before_;
-  mutable std::once_flag beside_once_;
-  mutable Beside beside_;
   mutable std::mutex mutex_;
   std::shared_ptr<Placed> placed_;
 };

@@ -1,5 +1,8 @@
 #include "weft/viz/drawings.h"
 
+#include <sched.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
 
@@ -42,6 +45,16 @@ std::vector<uint32_t> numbers(std::string_view text) {
     at = read.ptr == end ? end : read.ptr + 1;
   }
   return all;
+}
+
+// This thread computes for long: it has the CPU where none that answers wants it. On Linux both are
+// of the thread (sched(7), nice(2)); a process that may run before all others starts threads
+// that may, too, which the first ends.
+void give_way() {
+  constexpr int kNice = 10;
+  const sched_param normal{};
+  ::sched_setscheduler(0, SCHED_BATCH, &normal);
+  static_cast<void>(::nice(kNice));
 }
 
 }  // namespace
@@ -88,20 +101,27 @@ std::shared_ptr<const Drawing> Drawings::get(std::shared_ptr<const Session> sess
       std::make_shared<Kept>(session, graph_data(*session, of_graph), options, before.get());
   const std::shared_ptr<Drawing> drawing(kept, &kept->drawing);
   const std::lock_guard lock(mutex_);
-  entries_.push_front({session.get(), graph, groups, drawing});
+  entries_.push_front({session.get(), graph, groups, drawing, drawing->fine()});
   if (entries_.size() > kMostDrawings) entries_.pop_back();
-  if (!drawing->fine()) to_refine_.push_back(drawing);
   changed_.notify_all();
   return drawing;
 }
 
+// Under the lock; null where all are fine.
+std::shared_ptr<Drawing> Drawings::next_to_refine() {
+  const auto next = std::ranges::find(entries_, false, &Entry::refining);
+  if (next == entries_.end()) return nullptr;
+  next->refining = true;
+  return next->drawing;
+}
+
 void Drawings::refine_in_turn() {
+  give_way();
   std::unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [this] { return ending_ || !to_refine_.empty(); });
+    std::shared_ptr<Drawing> drawing;
+    changed_.wait(lock, [&] { return ending_ || (drawing = next_to_refine()) != nullptr; });
     if (ending_) return;
-    const auto drawing = to_refine_.front();
-    to_refine_.pop_front();
     lock.unlock();
     try {
       drawing->refine();

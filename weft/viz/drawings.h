@@ -14,7 +14,8 @@
 
 namespace weft::viz {
 
-/// Refines coarse drawings in a thread of its own.
+/// Refines coarse drawings in a thread of its own, which gives way to all others: the one that was
+/// asked for last first.
 class Drawings {
  public:
   Drawings();
@@ -32,16 +33,17 @@ class Drawings {
     const Session* session;     // which the drawing keeps
     std::string graph, groups;  // what was asked for
     std::shared_ptr<Drawing> drawing;
+    bool refining = false;  ///< or refined, or it was tried
   };
 
   std::shared_ptr<Drawing> find(const Session* session, const std::string& graph,
                                 const std::string& groups);
+  std::shared_ptr<Drawing> next_to_refine();
   void refine_in_turn();
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Entry> entries_;  // the last one used first
-  std::deque<std::shared_ptr<Drawing>> to_refine_;
   bool ending_ = false;
   std::thread refiner_;
 };

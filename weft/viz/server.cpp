@@ -20,7 +20,7 @@ namespace asio = boost::asio;
 using http::Clock, http::Exchange, http::HttpRequest, http::HttpResponse;
 
 constexpr std::chrono::milliseconds kSweep(100);
-constexpr size_t kThreads = 2;  // so that a long answer does not hold up the others
+constexpr size_t kThreads = 4;  // so that long answers do not hold up the others
 constexpr const char* kHost = "127.0.0.1";
 
 std::string random_token() {

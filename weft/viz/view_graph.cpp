@@ -75,7 +75,7 @@ class NodeGraph final : public GraphData {
     return out;
   }
   void prepare() const override {
-    constexpr size_t kAtOnce = 4096;  // a few milliseconds
+    constexpr size_t kAtOnce = 256;  // a fraction of a millisecond, for which others wait
     for (size_t i = 0; i < order_.size(); i += kAtOnce) {
       while (waiting_ > 0) std::this_thread::yield();
       const std::lock_guard lock(mutex_);

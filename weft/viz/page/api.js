@@ -16,12 +16,32 @@ async function failure(response) {
   }
 }
 
+// What takes longer than this is seen to be worked on.
+const PATIENCE = 50;
+let waiting = 0;
+
+function showWaiting(by) {
+  waiting += by;
+  document.body.classList.toggle("waiting", waiting > 0);
+}
+
+async function withSign(answer) {
+  let shown = false;
+  const timer = setTimeout(() => showWaiting((shown = true, 1)), PATIENCE);
+  try {
+    return await answer;
+  } finally {
+    clearTimeout(timer);
+    if (shown) showWaiting(-1);
+  }
+}
+
 // The JSON of a view; `undefined` and empty parameters are left out.
 export async function view(name, parameters = {}, signal = undefined) {
   const given = Object.entries(parameters).filter(([, value]) => value !== undefined && value !== "" && value !== null);
-  const response = await fetch(`/api/${name}?${new URLSearchParams(given)}`, {
+  const response = await withSign(fetch(`/api/${name}?${new URLSearchParams(given)}`, {
     headers: { Authorization: `Bearer ${sessionStorage.getItem(KEY) ?? ""}` }, signal,
-  });
+  }));
   if (!response.ok) throw await failure(response);
   return response.json();
 }

@@ -19,7 +19,8 @@ export class CodePanel {
     this.lit = [];
     this.lives = [];   // that are lit
     this.from = code.lines[0]?.line ?? 0;
-    const pre = element("pre", { className: "listing" }, this.header());
+    this.names = this.header();
+    const pre = element("pre", { className: "listing" }, this.names);
     this.makeRows = fillInParts(pre, code.lines.length, (i) => {
       this.rows.push(this.row(code.lines[i]));
       this.lightRow(i);
@@ -61,7 +62,7 @@ export class CodePanel {
   header() {
     const names = this.code.registers.map((r) => r.name), height = Math.max(...names.map((n) => n.length), 0);
     const lines = Array.from({ length: height }, (_, row) => " ".repeat(6) + names.map((n) => n.padStart(height)[row]).join(""));
-    return element("div", { className: "quiet" }, lines.join("\n"));
+    return element("div", { className: "names quiet" }, lines.join("\n"));
   }
 
   row(line) {
@@ -86,7 +87,7 @@ export class CodePanel {
     this.makeRows(at + 100);
     const row = this.rows[at];
     if (!row) return;
-    this.box.scrollTop = row.offsetTop - this.box.offsetTop - 60;
+    this.box.scrollTop += row.getBoundingClientRect().top - this.names.getBoundingClientRect().bottom - 40;
     this.box.scrollIntoView({ block: "nearest" });
   }
 

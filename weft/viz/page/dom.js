@@ -49,17 +49,39 @@ const AT_ONCE = 150;
 const idle = window.requestIdleCallback ?? ((then) => setTimeout(then, 16));
 const fillings = new WeakMap();   // of a root, its last one
 
+// Lines of a long text, so many of them: the browser neither lays out nor paints what is not seen, and knows how high it is.
+function part(rows, lines) {
+  const made = element("div", { className: "part" }, ...rows);
+  made.style.setProperty("--lines", String(lines));
+  return made;
+}
+
+// A long text, whose lines are found and copied as those of one.
+export function longText(text) {
+  const pre = element("pre");
+  for (let at = 0; at < text.length;) {
+    let end = at, lines = 0;
+    for (; lines < AT_ONCE && end < text.length; lines += 1) end = text.indexOf("\n", end) + 1 || text.length;
+    pre.append(part([text.slice(at, end)], lines));
+    at = end;
+  }
+  return pre;
+}
+
 // A long list: what is seen at once, the rest a few at a time while there is nothing else to do, so that keys are answered
-// meanwhile. Returns a function that makes them up to one.
-export function fillInParts(root, total, make) {
+// meanwhile. Returns a function that makes them up to one. join: what a few of them are put into.
+export function fillInParts(root, total, make, join = (rows) => [part(rows, rows.length)]) {
   let done = 0;
   const upTo = (end) => {
-    const parts = [];
-    for (const last = Math.min(end, total); done < last; done += 1) parts.push(make(done));
-    root.append(...parts);
+    const last = Math.min(end, total);
+    while (done < last) {
+      const rows = [];
+      for (const next = Math.min(done + AT_ONCE, last); done < next; done += 1) rows.push(make(done));
+      root.append(...join(rows));
+    }
   };
   const rest = () => {
-    if (done >= total || fillings.get(root) !== upTo) return;
+    if (done >= total || fillings.get(root) !== upTo || !root.isConnected) return;
     upTo(done + AT_ONCE);
     idle(rest);
   };
@@ -76,7 +98,7 @@ export function table(columns, rows, label) {
     element("td", { className: column.number ? "number" : column.mono ? "mono" : "" }, column.of(row) ?? "")));
   const fill = (sorted) => {
     body.replaceChildren();
-    fillInParts(body, sorted.length, (i) => made(sorted[i]));
+    fillInParts(body, sorted.length, (i) => made(sorted[i]), (rows) => rows);
   };
   let last = null;
   let up = false;

@@ -2,7 +2,7 @@
 import { view } from "./api.js";
 import { CodePanel } from "./code.js";
 import { difference } from "./diff.js";
-import { bytes, button, count, element, facts, link, percent, rate, svg, table, time } from "./dom.js";
+import { bytes, button, count, element, facts, link, longText, percent, rate, svg, table, time } from "./dom.js";
 
 const NAMES = { listing: "Listing", bytes: "Bytes", c: "C", opencl: "OpenCL", wgsl: "WGSL", ptx: "PTX", graph: "Graph", program: "Program" };
 
@@ -16,7 +16,7 @@ function texts(all) {
       tab.tabIndex = n === i ? 0 : -1;
     });
     const { kind, text } = all[i];
-    panel.replaceChildren(element("pre", {}, text));
+    panel.replaceChildren(longText(text));
   };
   tabs.append(...all.map(({ kind }, i) => button(NAMES[kind] ?? kind, () => choose(i), { role: "tab" })));
   tabs.addEventListener("keydown", (event) => {
@@ -122,8 +122,9 @@ export class KernelPane {
   async load(kernel, block) {
     const k = await view("kernel", { kernel });
     const { go } = this;
-    const chart = element("div");
-    view("roofline", { kernel }).then((r) => chart.replaceChildren(...[roofline(r)].filter(Boolean))).catch(() => {});
+    const chart = element("div", {}, element("p", { className: "quiet" }, "Roofline: being computed; the first one measures what this machine can do."));
+    view("roofline", { kernel }).then((r) => chart.replaceChildren(...[roofline(r)].filter(Boolean)))
+      .catch((error) => chart.replaceChildren(element("p", { className: "quiet" }, `Roofline: ${error.message}`)));
     const code = element("div");
     const ours = (k.texts ?? []).some((t) => t.kind === "listing");
     if (ours) view("code", { kernel }).then((c) => code.replaceChildren(...new CodePanel(c, block, { go }).parts))

@@ -1,12 +1,12 @@
 // The pass pane: what one step of the compiler changed, as a difference, a graph, or rule by rule.
 import { view } from "./api.js";
 import { difference } from "./diff.js";
-import { button, count, element, facts, link, table, time } from "./dom.js";
+import { button, count, element, facts, link, longText, table, time } from "./dom.js";
 import { GraphPane } from "./graph.js";
 
 const MODES = [["diff", "Difference (s)"], ["graph", "Graph (g)"], ["rewrites", "Rewrites (← →)"], ["after", "After"], ["before", "Before"]];
 
-const code = (text) => element("pre", { className: "code", tabIndex: 0 }, text);
+const code = (text) => element("div", { className: "code", tabIndex: 0 }, longText(text));
 
 export class PassPane {
   constructor(place, tools) {
