@@ -3,6 +3,7 @@
 
 #include "tests/serve/attacks.h"
 #include "weft/base/format.h"
+#include "weft/http/http_parser.h"
 
 namespace weft::serve {
 namespace {
@@ -22,6 +23,21 @@ TEST(Hostile, Http) {
     }
     EXPECT_TRUE(s.healthy()) << row.what;
   }
+}
+
+// Read anew with every byte that comes.
+TEST(Hostile, TheLastChunkByteByByte) {
+  const string bytes =
+      "POST /tokenize HTTP/1.1\r\nHost: l\r\nTransfer-Encoding: chunked\r\n\r\n00\r\n\r\n";
+  http::HttpParser parser({});
+  string unread;
+  for (const char byte : bytes) {
+    EXPECT_FALSE(parser.done());
+    unread += byte;
+    for (int again = 0; again < 2; ++again) unread.erase(0, parser.feed(unread));
+  }
+  EXPECT_TRUE(parser.done()) << parser.problem();
+  EXPECT_EQ(parser.take().body, "");
 }
 
 TEST(Hostile, Bodies) {

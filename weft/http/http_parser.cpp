@@ -1,4 +1,7 @@
-// The only file that includes Beast, and of it no more than its parser.
+// The only file that includes Beast, and of it no more than its parser. One of Beast's assertions
+// is about what a client sends (of the last chunk's line, read again, it wants five bytes; without
+// content before it there may be three), and input is refused, not asserted about.
+#define BOOST_DISABLE_ASSERTS
 #include "weft/http/http_parser.h"
 
 #include <boost/asio/buffer.hpp>
