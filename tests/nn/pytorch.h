@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/nn/close.h"
+#include "tests/nn/pytorch_names.h"
 #include "tests/nn/pytorch_values.h"
 #include "weft/nn/state.h"
 

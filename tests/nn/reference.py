@@ -1,11 +1,12 @@
-"""Prints tests/nn/pytorch_values.h: what PyTorch computes for the cases of tests/nn.
+"""Writes tests/nn/pytorch_values.h and pytorch_names.h: what PyTorch computes for the cases of tests/nn, and calls it.
 
     pip install torch==2.13.0
-    python3 tests/nn/reference.py > tests/nn/pytorch_values.h
+    python3 tests/nn/reference.py
 
 Weights, inputs and gradients are some_floats() of tests/nn/close.h, in f64.
 """
 import math
+import pathlib
 import torch
 from torch import nn, optim
 
@@ -210,18 +211,23 @@ def main():
     optimizers()
     schedules()
     clipping()
-    print("// Made by tests/nn/reference.py with PyTorch " + torch.__version__.split("+")[0] + ".")
-    print("// clang-format off\n#pragma once\n\n#include <map>\n#include <string>\n#include <vector>\n")
-    print("namespace weft {\n")
-    print("inline const std::map<std::string, std::vector<double>> kPyTorchValues = {")
-    for case, value in values.items():
-        numbers = [f"{v:.7g}" for v in value.detach().flatten().tolist()]
-        print(f'    {{"{case}",\n     {{' + wrapped(numbers, "      ") + "}},")
-    print("};\n\ninline const std::map<std::string, std::string> kPyTorchNames = {")
-    for case, text in names.items():
-        words = [w + " " for w in text.split()]
-        print(f'    {{"{case}",\n     ' + '\n     '.join(f'"{w}"' for w in words or [""]) + "},")
-    print("};\n\n}  // namespace weft")
+    write_map("pytorch_values.h", "std::vector<double>", "kPyTorchValues",
+              {case: "{" + wrapped([f"{v:.7g}" for v in value.detach().flatten().tolist()], "      ") + "}"
+               for case, value in values.items()})
+    write_map("pytorch_names.h", "std::string", "kPyTorchNames",
+              {case: "\n     ".join(f'"{word} "' for word in text.split()) or '""' for case, text in names.items()})
+
+
+def write_map(file, kind, name, rows):
+    """A header of a map from cases to values of a type of C++, which are given as its text."""
+    lines = [
+        "// Made by tests/nn/reference.py with PyTorch " + torch.__version__.split("+")[0] + ".",
+        "// clang-format off\n#pragma once\n\n#include <map>\n#include <string>",
+        *(["#include <vector>"] if "vector" in kind else []),
+        f"\nnamespace weft {{\n\ninline const std::map<std::string, {kind}> {name} = {{",
+        *(f'    {{"{case}",\n     {text}}},' for case, text in rows.items()),
+        "};\n\n}  // namespace weft\n"]
+    pathlib.Path(__file__).with_name(file).write_text("\n".join(lines), encoding="ascii")
 
 
 def wrapped(numbers, indent):
