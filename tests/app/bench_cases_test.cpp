@@ -221,7 +221,8 @@ TEST_F(BenchCases, OptionsThatWouldDoNothingAreRefused) {
 TEST_F(BenchCases, ACaseIsNamedWithItsOptionOrWithout) {
   for (const char* what : {"cases", "explain"}) {
     EXPECT_TRUE(run_command({"bench", what, "no such"}).has("no case has \"no such\"")) << what;
-    EXPECT_TRUE(run_command({"bench", what, "--case", "no such"}).has("no case has \"no such\""));
+    EXPECT_TRUE(run_command({"bench", what, "--case", "no such"}).has("no case has \"no such\""))
+        << what;
   }
   EXPECT_TRUE(run_command({"bench", "gemm", "4096"}).has("--case and --size go with cases"));
 }
