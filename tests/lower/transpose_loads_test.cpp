@@ -1,5 +1,6 @@
 // Gathers down the columns of rows become the rows, transposed, and mean the same.
 #include "tests/lower/tile_kernel.h"
+#include "weft/base/format.h"
 #include "weft/optimize/optimize.h"
 
 namespace weft::test {
@@ -73,12 +74,33 @@ TEST(TransposeLoads, OfWordsEightOrFourAtATime) {
   }
 }
 
-// Fewer columns than lanes, elements of rows that do not lie side by side, masks, half vectors, and
-// bytes stay what they were.
+/// As many as make a register of four rows, or of two, are worth it too; what is left is gathered.
+TEST(TransposeLoads, OfFewerColumnsInPieces) {
+  const Target target = target_with_tiles();
+  struct Case {
+    DType dtype;
+    int64_t columns, lanes;
+    size_t steps, loads;
+  };
+  for (const auto& [dtype, columns, lanes, steps, loads] :
+       {Case{DType::F32, 4, 16, 8, 16}, Case{DType::F32, 8, 16, 24, 16},
+        Case{DType::F32, 9, 16, 24, 32}, Case{DType::I32, 12, 16, 32, 32},
+        Case{DType::F32, 20, 16, 72, 32}, Case{DType::F64, 2, 8, 2, 8},
+        Case{DType::I64, 4, 8, 8, 8}, Case{DType::F64, 6, 8, 10, 16}}) {
+    SCOPED_TRACE(strformat("{} {}", name(dtype), columns));
+    const Kernel kernel = bound(dtype, columns, lanes);
+    const LinearProgram p = expect_same_on(target, kernel, buffers_of(kernel));
+    EXPECT_EQ(count(p, Op::Trn), steps);
+    EXPECT_EQ(count(p, Op::Load), loads);
+  }
+}
+
+// Too few columns for a piece, elements of rows that do not lie side by side, masks, half vectors,
+// and bytes stay what they were.
 TEST(TransposeLoads, OfNothingElse) {
   const Target target = target_with_tiles();
   for (const Kernel& kernel :
-       {bound(DType::F32, 8, 16), bound(DType::F32, 16, 16, 2), bound(DType::F32, 16, 16, 1, true),
+       {bound(DType::F32, 3, 16), bound(DType::F32, 16, 16, 2), bound(DType::F32, 16, 16, 1, true),
         bound(DType::F32, 16, 8), bound(DType::U8, 16, 16)})
     EXPECT_EQ(count(expect_same_on(target, kernel, buffers_of(kernel)), Op::Trn), 0U);
   const Kernel kernel = bound(DType::F32, 16, 16);
@@ -101,6 +123,26 @@ TEST(TransposeLoads, AreChosenForTranspositions) {
                                 ? expect_same_on(target, better, buffers_of(plain))
                                 : lower_kernel(better, target);
     EXPECT_GE(count(p, Op::Trn), 64U);
+  }
+}
+
+/// out[o, i, c] = in[o, c, i]: the copy of weights that an image's gradient reads, whose rows are
+/// the window's places.
+TEST(TransposeLoads, AreChosenForRowsShorterThanVectors) {
+  const Target target = target_with_tiles();
+  for (const int64_t columns : {4, 8, 9, 15}) {
+    SCOPED_TRACE(columns);
+    constexpr int64_t kRows = 64, kBlocks = 6;
+    const int64_t size = kBlocks * kRows * columns;
+    KernelBuilder k;
+    NodeRef o = k.g.mul(k.range(kBlocks, 0), k.index(kRows * columns));
+    NodeRef i = k.range(columns, 1), c = k.range(kRows, 2);
+    NodeRef x =
+        k.load(k.param(1, DType::F32, size), k.g.add(o, k.g.add(k.g.mul(c, k.index(columns)), i)));
+    k.store(k.param(0, DType::F32, size), k.g.add(o, k.g.add(k.g.mul(i, k.index(kRows)), c)), x);
+    const Kernel plain = k.kernel(), better = optimize_kernel(plain, target, {});
+    const LinearProgram p = expect_same_on(target, better, buffers_of(plain));
+    EXPECT_GE(count(p, Op::Trn), 8U);
   }
 }
 

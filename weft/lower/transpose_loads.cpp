@@ -9,14 +9,14 @@
 #include "weft/graph/walks.h"
 #include "weft/lower/steps.h"
 #include "weft/lower/vector_nodes.h"
-#include "weft/target/target.h"
+#include "weft/target/turned_rows.h"
 
 namespace weft::lower {
 namespace {
 
-// Words that begin at any byte are transposed so many at a time, or so few: more would wait in
+// Words that begin at any byte are transposed at most so many at a time: more would wait in
 // registers for what is made of them.
-constexpr size_t kWords = 8, kFewWords = 4;
+constexpr size_t kWords = 8;
 
 /// A vector whose lanes are loads, one from each row, and how far along the rows they are.
 struct Column {
@@ -74,14 +74,15 @@ class LoadTransposer {
     }
   }
 
-  /// How many of the columns, which lie side by side, are done with, from the first on. Whole
-  /// squares come last: what packed blocks begin with is short.
+  /// How many of the columns, which lie side by side, are done with, from the first on. Of words
+  /// whole squares come last: what packed blocks begin with is short.
   size_t transpose_some(std::span<const Column> columns) {
     const size_t lanes = columns[0].vec->lanes;
     const bool words = columns[0].vec->dtype == DType::U32;
+    const auto least = static_cast<size_t>(fewest_columns(target_, columns[0].vec->dtype));
     size_t together = words ? std::min(lanes, kWords) : lanes;
-    if (words && (columns.size() < together || columns.size() % together >= kFewWords))
-      together = kFewWords;
+    if (words && columns.size() % together >= least) together = least;
+    while (together > least && columns.size() < together) together /= 2;
     if (columns.size() < together) return columns.size();
     transpose(columns.first(together));
     return together;

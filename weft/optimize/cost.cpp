@@ -9,6 +9,7 @@
 #include "weft/optimize/steady.h"
 #include "weft/optimize/tested.h"
 #include "weft/optimize/tiling.h"
+#include "weft/target/turned_rows.h"
 
 namespace weft::optimize {
 namespace {
@@ -47,6 +48,26 @@ int computing_bits(DType dtype) {
   // Half floats are computed with as f32.
   return is_float(dtype) ? std::max(32, static_cast<int>(bits(dtype)))
                          : static_cast<int>(bits(dtype));
+}
+
+struct Turned {
+  double loads = 0, permutations = 0;
+};
+/// What each of so many columns takes when pieces of rows are loaded and transposed: of whole
+/// squares a load, and as many permutations as halvings; of fewer, pieces of several rows are
+/// joined first.
+Turned turned(int64_t columns, int64_t lanes) {
+  Turned all;
+  int64_t left = columns;
+  for (int64_t piece = lanes; piece > 1; piece /= 2) {
+    const int64_t rows = lanes / piece, taken = left / piece * piece;
+    left -= taken;
+    all.loads += static_cast<double>(taken * rows);
+    all.permutations += static_cast<double>(taken) *
+                        (std::log2(static_cast<double>(piece)) + static_cast<double>(rows - 1));
+  }
+  const auto each = static_cast<double>(columns);
+  return {all.loads / each, all.permutations / each};
 }
 
 }  // namespace
@@ -226,8 +247,9 @@ double CostModel::lines_of(size_t access, size_t range, double lanes) const {
   return known == 0 ? 1 : 1 + std::max(0.0, lanes * size - start) / Machine::kLine;
 }
 
-/// The range along the rows of a gather that lower/ loads whole, because there are copies for as
-/// many columns side by side as the vector has lanes; -1 where there are not.
+/// The range along the rows of a gather that lower/ loads in pieces, because there are copies for
+/// all columns of these; -1 where there are not. Rows as long as a vector are loaded whole: halves
+/// of their lines would come twice.
 int CostModel::transposed_along(const Access& a, const Tiling& tiling) const {
   const RangeMask vector = a.deps & tiling.vectors;
   if (vector == 0 || a.is_store() || a.masked != 0 || !target_.permutes_pairs(a.node->dtype))
@@ -239,7 +261,9 @@ int CostModel::transposed_along(const Access& a, const Tiling& tiling) const {
     return -1;
   int found = -1;
   each(a.deps & tiling.unrolled & ~a.opaque & ~vector, [&](size_t r) {
-    if (a.stride[r] == 1 && tiling.ranges[r].unroll % lanes == 0) found = static_cast<int>(r);
+    const bool is_short = info_.ranges[r].extent < lanes;
+    const int64_t piece = is_short ? fewest_columns(target_, a.node->dtype) : lanes;
+    if (a.stride[r] == 1 && tiling.ranges[r].unroll % piece == 0) found = static_cast<int>(r);
   });
   return found;
 }
@@ -292,9 +316,12 @@ double CostModel::port_cycles(const Body& body, const Tiling& tiling) const {
     if (RangeMask v = a.deps & vectors) {
       const int64_t stride = a.stride[static_cast<size_t>(std::countr_zero(v))];
       // Beside sums it takes too many registers.
-      if (body.own == 0 && transposed_along(a, tiling) >= 0) {
-        one = kVector;
-        alu += n * std::log2(lanes) * kPermute;
+      const int rows = body.own == 0 ? transposed_along(a, tiling) : -1;
+      if (rows >= 0) {
+        const auto of = turned(tiling.ranges[static_cast<size_t>(rows)].unroll,
+                               tiling.ranges[vector_range].lanes);
+        one = kVector * of.loads;
+        alu += n * of.permutations * kPermute;
       } else if ((a.masked & v) != 0 || (a.opaque & v) != 0 || std::abs(stride) > a.unit()) {
         const bool far = std::abs(stride) * bits(a.node->src(0)->dtype) >= 512;
         const double tested = (a.masked & v) != 0 ? tested_lanes : 0;

@@ -137,18 +137,22 @@ class TileSearch {
     if (found) all.push_back(best);
   }
 
-  /// What a kernel that only moves costs where the rows that vectors gather from are loaded whole.
+  /// What a kernel that only moves costs where pieces of the rows that vectors gather from are
+  /// loaded.
   double transposed_cost(const Tiling& start, int64_t lanes) const {
     double least = INFINITY;
     if (model_.bodies().size() > 1) return least;
     const Body& body = model_.bodies()[0];
     for (size_t r = 0; r < info_.ranges.size(); ++r) {
       if (start.ranges[r].size() > 1 || !info_.ranges[r].parallel || !info_.ranges[r].free() ||
-          !shares_lines(body, start, r) || cut_of(info_, r, lanes) == Cut::No)
+          !shares_lines(body, start, r))
         continue;
-      Tiling trial = start;
-      trial.set(r, 1, lanes);
-      if (model_.along_rows(body, trial) >= 0) least = std::min(least, model_.total(trial));
+      for (int64_t columns = lanes; columns > 1; columns /= 2) {
+        if (cut_of(info_, r, columns) == Cut::No) continue;
+        Tiling trial = start;
+        trial.set(r, 1, columns);
+        if (model_.along_rows(body, trial) >= 0) least = std::min(least, model_.total(trial));
+      }
     }
     return least;
   }
