@@ -180,6 +180,43 @@ TEST_P(X86Select, WhatTheNextTileTakesOfEachPageIsFetchedToL2) {
   EXPECT_EQ(count(select_x86(sum_of_far_rows(20), target).code, {Form::Prefetcht1}), 0);
 }
 
+/// out[8 i ...] = sum over j of x[8 i + apart j ...], of more than caches hold.
+LinearProgram sum_down_rows(int64_t apart) {
+  ProgramBuilder b("rows");
+  NodeRef out = b.param(DType::F32, true), x = b.param(DType::F32);
+  NodeRef i = b.open(b.i32(64), Binding::Core);
+  NodeRef column = b.alu(Op::Mul, {i, b.i32(8)});
+  NodeRef zero = b.emit(Op::Splat, DType::F32, {b.constant(DType::F32, 0)}, {}, 8);
+  NodeRef acc = b.emit(Op::Acc, DType::F32, {zero}, {0}, 8);
+  NodeRef j = b.open(b.i32(100));
+  NodeRef so_far = b.emit(Op::GetAcc, DType::F32, {acc}, {0}, 8);
+  NodeRef row = b.load(x, b.alu(Op::Add, {column, b.alu(Op::Mul, {j, b.i32(apart)})}), 8);
+  b.emit(Op::SetAcc, DType::F32, {acc, b.alu(Op::Add, {so_far, row})}, {}, 8);
+  b.close(j);
+  b.store(out, column, b.emit(Op::GetAcc, DType::F32, {acc}, {1}, 8));
+  b.close(i);
+  LinearProgram program = b.build();
+  program.bytes = 1e9, program.flops = 1e9;
+  return program;
+}
+
+TEST_P(X86Select, WhatTheNextTileTakesOfRowsBeyondCachesIsFetchedToL2) {
+  const Target target = make_target("x86", CpuFeatures::detect().up_to(GetParam()), 1);
+  const auto fetches = [&](const LinearProgram& program) {
+    std::vector<int32_t> at;
+    for (const Instruction& n : select_x86(program, target).code)
+      if (n.form == static_cast<uint16_t>(Form::Prefetcht1)) at.push_back(n.address.displacement);
+    return at;
+  };
+  EXPECT_EQ(fetches(sum_down_rows(2000)), std::vector<int32_t>{32});
+  // Within a page prefetchers follow.
+  EXPECT_EQ(fetches(sum_down_rows(1000)), std::vector<int32_t>{});
+  // What caches hold needs none.
+  LinearProgram small = sum_down_rows(2000);
+  small.bytes = 1e5;
+  EXPECT_EQ(fetches(small), std::vector<int32_t>{});
+}
+
 /// out[8 i ...] = (sum over j of x[8 j ...]) + y[8 i ...] + y[0 ...]
 TEST_P(X86Select, WhatIsAddedToASumIsFetchedWhileItIsComputed) {
   ProgramBuilder b("sum");

@@ -151,6 +151,9 @@ TEST(LowerVector, ReductionOverAVectorAlone) {
           k.g.sub(k.load(k.param(0, DType::F32, 24), k.g.add(row, v)), sum));
   const auto p = expect_same(k.kernel(), {numbers(DType::F32, 24), zeros(DType::F32, 24)});
   EXPECT_EQ(count(p, Op::Acc), 0u);
+  // Half of the lanes with the other half, in vectors while there are any.
+  EXPECT_EQ(vector_nodes(p, Op::Add, 4), 1u) << print_program(p);
+  EXPECT_EQ(vector_nodes(p, Op::Add, 2), 1u) << print_program(p);
 }
 
 TEST(LowerVector, ScanInLanes) {

@@ -200,7 +200,11 @@ class Search {
     std::vector<NodeRef> scattered;
     for (NodeRef n : loop.loads) {
       const int64_t step = slopes_.along(n->src(1), loop.range) * size_of(n);
-      if (n->lanes == 1 && std::abs(step) >= kPage) scattered.push_back(n);
+      if (std::abs(step) < kPage) continue;
+      if (n->lanes == 1)
+        scattered.push_back(n);
+      else if (streams_ && !found_.contains(n))
+        next_tile(n);
     }
     if (static_cast<int64_t>(scattered.size()) > loop.products) return;
     for (NodeRef n : scattered) next_tile(n);
