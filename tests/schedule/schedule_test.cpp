@@ -277,6 +277,38 @@ TEST_F(ScheduleTest, PartsThatAreCopiesShareAKernel) {
   EXPECT_EQ(kernels({{b_.graph().make({Op::Cat, DType::F32, parts, {&axis, 1}})}}), 1u);
 }
 
+/// What has much in common is computed once, by the kernel that writes all of it: the outputs of a
+/// butterfly. Also where parts are joined of parts along another axis.
+TEST_F(ScheduleTest, PartsMadeOfFewValuesShareAKernel) {
+  const auto piece = [&](int64_t i) {
+    return b_.reshape(b_.shrink(b_.param(0, {16, 500, 64}), {i, 0, 0}, {1, 500, 64}), {500, 64});
+  };
+  const auto joined = [&](std::vector<NodeRef> parts, int64_t axis) {
+    for (NodeRef& p : parts)
+      p = axis == 0 ? b_.reshape(p, {1, 500, 64}) : b_.reshape(p, {500, 1, 64});
+    return b_.graph().make({Op::Cat, DType::F32, parts, {&axis, 1}});
+  };
+  std::vector<NodeRef> sums, differences;
+  for (int64_t i = 0; i < 8; ++i) {
+    sums.push_back(g_.add(piece(i), piece(i + 8)));
+    differences.push_back(g_.add(piece(i), g_.mul(piece(i + 8), b_.constant(-1))));
+  }
+  std::vector<NodeRef> all = sums;
+  all.insert(all.end(), differences.begin(), differences.end());
+  EXPECT_EQ(kernels({{joined(all, 1)}}), 1u);
+  check({{joined(all, 1)}});
+  const auto beside = [&](NodeRef x) { return b_.reshape(x, {8, 500, 1, 64}); };
+  NodeRef halves[] = {beside(joined(sums, 0)), beside(joined(differences, 0))};
+  const int64_t inner = 2;
+  NodeRef nested = b_.graph().make({Op::Cat, DType::F32, halves, {&inner, 1}});
+  EXPECT_EQ(kernels({{nested}}), 1u);
+  check({{nested}});
+  // Of one value each, up to four share a kernel.
+  std::vector<NodeRef> others;
+  for (int i = 0; i < 9; ++i) others.push_back(g_.mul(b_.param(i, {500, 64}), b_.constant(3)));
+  EXPECT_EQ(kernels({{joined(others, 0)}}), 3u);
+}
+
 /// x @ w^T, as in layers: both lie along the summed axis. With many outputs vectors run along them
 /// all the same, and w is turned; a few are summed where they lie.
 TEST_F(ScheduleTest, WeightsOfLayersAreTurnedForManyRows) {

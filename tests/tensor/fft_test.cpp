@@ -42,8 +42,8 @@ TEST_F(Fourier, EveryKindOfLength) {
 
 /// Few rows are done one after the other, many side by side.
 TEST_F(Fourier, Rows) {
-  for (const int64_t rows : {2, 15, 16, 17, 40})
-    for (const int64_t n : {1, 3, 32, 37, 40, 64}) {
+  for (const int64_t rows : {2, 15, 16, 17, 40, 48})
+    for (const int64_t n : {1, 3, 11, 32, 37, 40, 49, 60, 64, 105}) {
       SCOPED_TRACE(strformat("{} of {}", rows, n));
       const Tensor x = sample({2, rows, n, 2}), y = fft::fft(x);
       for (const int64_t at : {int64_t{0}, rows - 1})

@@ -162,6 +162,21 @@ TEST(LinearAlgebraOfLargeMatrices, IsWhatDefinesIt) {
   }
 }
 
+/// Many columns are taken in stages, the last of which may be shorter.
+TEST(LinearAlgebraOfLargeMatrices, StagesOfColumns) {
+  for (const int64_t n : {65, 66, 67, 71, 130}) {
+    SCOPED_TRACE(n);
+    const Tensor a = sample({2, n, n}).realize(), both = (a + a.T()).realize();
+    auto [l, v] = linalg::eigh(both);
+    SVD f = linalg::svd(a);
+    realize({l, v, f.u, f.s, f.vt});
+    const Tensor eye = Tensor::eye(n, DType::F64);
+    EXPECT_LE(largest(both.matmul(v) - v * l.unsqueeze(-2)), 1e-12 * static_cast<double>(n));
+    EXPECT_LE(largest((f.u * f.s.unsqueeze(-2)).matmul(f.vt) - a), 1e-12 * static_cast<double>(n));
+    for (const Tensor& q : {v, f.u, f.vt}) EXPECT_LE(largest(q.T().matmul(q) - eye), 1e-12);
+  }
+}
+
 TEST(LinearAlgebraOfLargeMatrices, OfEquations) {
   for (const DType dtype : {DType::F32, DType::F64}) {
     const double eps = dtype == DType::F32 ? 1.2e-7 : 2.3e-16;

@@ -2,6 +2,7 @@
 // many, or large ones, are written one after the other to where they belong, which costs each
 // element once.
 #include <algorithm>
+#include <optional>
 
 #include "weft/base/error.h"
 #include "weft/graph/tuple.h"
@@ -51,38 +52,56 @@ bool is_better_selected(NodeRef cat, const Target& target) {
 
 namespace {
 
-constexpr size_t kLargestCone = 256;  // nodes looked at
+constexpr size_t kLargestCone = 1024;  // nodes looked at
+constexpr size_t kFewLeaves = 4;       // values in memory that others are made of
+constexpr size_t kMostAlike = 16;      // parts made of so few
 
 bool is_elementwise(NodeRef n) { return is_alu(n->op) || is_movement(n->op) || n->nsrc == 0; }
 
-}  // namespace
-
-bool share_a_kernel(std::span<const NodeRef> values) {
-  if (values.size() > kFewParts) return false;
-  if (std::ranges::any_of(values, [&](NodeRef n) { return n->shape != values[0]->shape; }))
-    return false;
+/// How many values in memory these are made of, element by element; else nothing.
+std::optional<size_t> leaves_of(std::span<const NodeRef> values) {
+  NodeMap<bool> seen;
   std::vector<NodeRef> cone;
-  const auto add = [&cone](NodeRef n) {
-    if (!contains(cone, n)) cone.push_back(n);
+  const auto add = [&](NodeRef n) {
+    if (!seen.contains(n)) cone.push_back(n);
+    seen[n] = true;
   };
+  size_t leaves = 0;
   for (NodeRef n : values) add(n);
   for (size_t i = 0; i < cone.size(); ++i) {
-    if (cone[i]->op == Op::Param || always_staged(cone[i])) continue;
-    if (!is_elementwise(cone[i]) || cone.size() > kLargestCone) return false;
+    if (cone[i]->op == Op::Param || always_staged(cone[i])) {
+      ++leaves;
+      continue;
+    }
+    if (!is_elementwise(cone[i]) || cone.size() > kLargestCone) return std::nullopt;
     for (NodeRef s : cone[i]->src())
       if (!is_index(s->dtype)) add(s);
   }
-  return true;
+  return leaves;
+}
+
+bool are_alike(std::span<const NodeRef> values) {
+  return std::ranges::all_of(values, [&](NodeRef n) { return n->shape == values[0]->shape; });
+}
+
+}  // namespace
+
+/// As the outputs of a butterfly are, many may be made of few values in memory.
+bool share_a_kernel(std::span<const NodeRef> values) {
+  if (values.size() > kMostAlike || !are_alike(values)) return false;
+  const std::optional<size_t> leaves = leaves_of(values);
+  return leaves && (values.size() <= kFewParts || *leaves <= kFewLeaves);
 }
 
 bool fills_by_copies(NodeRef assign, std::span<const NodeRef> values) {
   NodeRef base = assign;
   while (base->op == Op::Assign) base = base->src(0);
-  const bool fresh = base->op == Op::Contiguous && is_inner_param(base->src(0));
-  return fresh && std::ranges::all_of(values, [](NodeRef n) {
-           while (is_movement(n->op)) n = n->src(0);
-           return n->op == Op::Param || always_staged(n);
-         });
+  if (!is_unwritten(base)) return false;
+  const bool copies = std::ranges::all_of(values, [](NodeRef n) {
+    while (is_movement(n->op)) n = n->src(0);
+    return n->op == Op::Param || always_staged(n);
+  });
+  return copies || leaves_of(values).value_or(kLargestCone) <= kFewLeaves;
 }
 
 /// Selecting keeps every bit; adding padded parts would lose -0.

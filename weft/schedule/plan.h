@@ -361,8 +361,8 @@ bool is_wanted_all_over(std::span<const Use> wanted);
 /// Whether parts of one buffer with these values are written by one kernel, which then computes
 /// what they have in common once: they are few, alike, and nothing in them is a reduction.
 bool share_a_kernel(std::span<const NodeRef> values);
-/// Whether the parts that `assign` is one of fill memory that held nothing, with elements of what
-/// is in memory anyway: rows in which parts lie side by side are best written from end to end.
+/// Whether the parts that `assign` is one of fill memory that held nothing, with copies, by which
+/// rows are written from end to end, or with what is made of few values in memory.
 bool fills_by_copies(NodeRef assign, std::span<const NodeRef> values);
 
 /// The sum of these Pads as parts written into one buffer, `unwritten` where they fill it; null

@@ -133,11 +133,30 @@ class Preparer {
   /// Values that are there to be assigned: written in parts, they are written where they go.
   void note_landings(const Toposort& order) {
     for (NodeRef n : order) {
-      if (n->op != Op::Assign) continue;
-      NodeRef value = n->src(2);
-      while (value->op == Op::Reshape && sole_use(value)) value = value->src(0);
-      if (sole_use(value)) lands_[value] = true;
+      if (n->op == Op::Assign)
+        if (NodeRef value = landing(n->src(2))) lands_[value] = true;
+      if (n->op == Op::Cat) note_nested(n);
     }
+  }
+
+  /// The value behind reshapes, where nobody else reads it; else null.
+  NodeRef landing(NodeRef value) const {
+    while (value->op == Op::Reshape && sole_use(value)) value = value->src(0);
+    return sole_use(value) ? value : nullptr;
+  }
+
+  /// Parts of parts that one kernel writes, where they belong in the whole.
+  void note_nested(NodeRef cat) {
+    std::vector<NodeRef> inner, parts;
+    for (NodeRef s : cat->src()) {
+      NodeRef value = landing(s);
+      if (!value || value->op != Op::Cat) return;
+      inner.push_back(value);
+      parts.insert(parts.end(), value->src().begin(), value->src().end());
+    }
+    if (!share_a_kernel(parts)) return;
+    nests_[cat] = true;
+    for (NodeRef value : inner) lands_[value] = true;
   }
 
   /// An assign of a value that is written in parts: these, in the place of a copy; else null.
@@ -146,15 +165,46 @@ class Preparer {
     while (given->op == Op::Reshape) given = given->src(0);
     while (value->op == Op::Reshape) value = value->src(0);
     if (!lands_.contains(given)) return nullptr;
-    std::vector<NodeRef> parts;
-    for (; value->op == Op::Assign; value = value->src(0)) parts.push_back(value);
-    if (parts.empty() || !is_unwritten(value)) return nullptr;
+    const std::vector<NodeRef> parts = written_parts(value);
     NodeRef out = src[0];
-    for (size_t i = parts.size(); i-- > 0;) {
-      NodeRef p = parts[i], whole = rebase(g_, src[1], src[0], out);
-      NodeRef place = rebase(g_, p->src(1), p->src(0), reshaped(g_, whole, p->shape->span()));
-      out = g_.make(Op::Assign, n->dtype, {out, place, p->src(2)});
-      origins_[out] = hash_of(given);
+    for (NodeRef p : parts)
+      out = written_again(p, rebase(g_, src[1], src[0], out), out, hash_of(given));
+    return parts.empty() ? nullptr : out;
+  }
+
+  /// The assigns, the first one first, of what is written in parts; else none.
+  static std::vector<NodeRef> written_parts(NodeRef value) {
+    std::vector<NodeRef> parts;
+    while (value->op == Op::Reshape) value = value->src(0);
+    for (; value->op == Op::Assign; value = value->src(0)) parts.push_back(value);
+    if (!is_unwritten(value)) parts.clear();
+    std::ranges::reverse(parts);
+    return parts;
+  }
+
+  /// What `assign` writes, written to its place within `whole`, a view of `out`.
+  NodeRef written_again(NodeRef assign, NodeRef whole, NodeRef out, uint64_t origin) {
+    NodeRef view = reshaped(g_, whole, assign->shape->span());
+    NodeRef place = rebase(g_, assign->src(1), assign->src(0), view);
+    NodeRef made = g_.make(Op::Assign, assign->dtype, {out, place, assign->src(2)});
+    origins_[made] = origin;
+    return made;
+  }
+
+  /// A cat whose parts are all written in parts: these, in the place of copies; else null.
+  NodeRef joined_in_parts(NodeRef cat, std::span<const NodeRef> src) {
+    if (!nests_.contains(cat)) return nullptr;
+    std::vector<std::vector<NodeRef>> parts;
+    for (NodeRef s : src) {
+      parts.push_back(written_parts(s));
+      if (parts.back().empty()) return nullptr;
+    }
+    const auto axis = static_cast<size_t>(cat->int_arg(0));
+    NodeRef out = unwritten(cat), begin = g_.index(0);
+    for (size_t i = 0; i < src.size(); ++i) {
+      for (NodeRef p : parts[i])
+        out = written_again(p, part(g_, out, axis, begin, src[i]->dim(axis)), out, hash_of(cat));
+      begin = g_.add(begin, src[i]->dim(axis));
     }
     return out;
   }
@@ -258,6 +308,7 @@ class Preparer {
   }
 
   NodeRef joined(NodeRef cat, std::span<const NodeRef> parts) {
+    if (NodeRef written = joined_in_parts(cat, parts)) return written;
     const bool written_anyway = lands_.contains(cat) && share_a_kernel(parts);
     if (!written_anyway && is_better_selected(cat, target_)) return select_parts(g_, cat, parts);
     NodeRef begin = unwritten(cat), out = write_parts(g_, cat, parts, begin);
@@ -357,6 +408,7 @@ class Preparer {
   NodeMap<bool> in_place_;
   NodeMap<bool> inner_;
   NodeMap<bool> lands_;
+  NodeMap<bool> nests_;
   std::vector<NodeRef> steps_;
   int64_t next_copy_ = 1;
 };

@@ -15,21 +15,35 @@ struct Tridiagonal {
   Tensor diagonal, off, vectors;
 };
 
+/// As many steps as columns from the first one on, each of which works on all of x.
+std::pair<Tensor, Tensor> reduced(const Tensor& x, int64_t columns) {
+  const ScanFunction step = [](const Tensors& state, const Tensors& slices) {
+    const Tensor &a = state[0], &k = slices[0], v = reflector(column(a, k), k + 1);
+    const Tensor seen = (a * v.T()).sum(-1, true).contiguous();
+    const Tensor by = (seen - v * ((v * seen).sum(-2, true) * 0.5)).contiguous();
+    return ScanResult{{a - v * by.T() - by * v.T()}, {v}};
+  };
+  const auto [last, v] = scan(step, {x.contiguous()}, {step_numbers(x, columns)});
+  return {last[0], columns_of_blocks(v[0])};
+}
+
 Tridiagonal tridiagonal(const Tensor& a) {
   const int64_t n = a.size(-1);
-  const ScanFunction step = [](const Tensors& state, const Tensors& slices) {
-    const Tensor &x = state[0], &k = slices[0], v = reflector(column(x, k), k + 1);
-    const Tensor seen = (x * v.T()).sum(-1, true).contiguous();
-    const Tensor by = (seen - v * ((v * seen).sum(-2, true) * 0.5)).contiguous();
-    return ScanResult{{x - v * by.T() - by * v.T()}, {v}};
-  };
-  Tensor x = a, vectors;
-  if (n > 2) {
-    const auto [last, v] = scan(step, {a.contiguous()}, {step_numbers(a, n - 2)});
-    x = last[0], vectors = columns_of_blocks(v[0]).contiguous();
+  Tensor x = a;
+  Tensors diagonal, off, vectors;
+  for (const int64_t columns : shrinking(n - 2)) {
+    const auto [last, v] = reduced(x, columns);
+    const auto done = [&](const Tensor& d) { return d.index({kEllipsis, Slice(0, columns)}); };
+    diagonal.push_back(done(last.diagonal(0, -2, -1)));
+    off.push_back(done(last.diagonal(-1, -2, -1)));
+    vectors.push_back(lowered(v, n));
+    x = remaining(last, columns);
   }
-  const Tensor off = extended(x.diagonal(-1, -2, -1).unsqueeze(-2), 1, n).squeeze(-2);
-  return {x.diagonal(0, -2, -1).contiguous(), off.contiguous(), vectors};
+  diagonal.push_back(x.diagonal(0, -2, -1));
+  const Tensor rest = x.diagonal(-1, -2, -1).unsqueeze(-2);
+  off.push_back(extended(rest, 1, x.size(-1)).squeeze(-2));
+  return {Tensor::cat(diagonal, -1).contiguous(), Tensor::cat(off, -1).contiguous(),
+          n > 2 ? Tensor::cat(vectors, -1).contiguous() : Tensor()};
 }
 
 Tensors eigen_of(const Tensor& given) {

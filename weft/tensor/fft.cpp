@@ -7,6 +7,7 @@
 
 #include "weft/base/format.h"
 #include "weft/tensor/access.h"
+#include "weft/tensor/butterflies.h"
 #include "weft/tensor/complex.h"
 #include "weft/tensor/movement.h"
 #include "weft/tensor/tables.h"
@@ -43,20 +44,32 @@ Complex roots(const Tensor& like, const char* what, int64_t rows, int64_t column
 
 // Elements of a step, as a product; of a whole transform, or of a prime factor.
 constexpr int64_t kMostDense = 16, kMostAtOnce = 32;
+// Of a step as sums and differences, whose numbers are in registers.
+constexpr int64_t kMostAlone = 8;
+// Elements side by side from which on steps are of whole vectors.
+constexpr int64_t kVector = 16;
 
-/// A factor for one step of a transform of n elements: about the root that makes all steps equal;
-/// n itself where that is short, 1 where all factors are too long.
-int64_t factor_of(int64_t n) {
-  if (n <= kMostAtOnce) return n;
-  const double steps = std::ceil(std::log2(static_cast<double>(n)) / std::log2(kMostDense));
-  const auto equal = static_cast<int64_t>(std::round(std::pow(static_cast<double>(n), 1 / steps)));
-  for (int64_t f = equal; f <= kMostDense; ++f)
+/// A factor for one step of a transform of n elements, up to `most`: about the root that makes all
+/// steps equal; 1 where all factors are longer.
+int64_t factor_of(int64_t n, int64_t most) {
+  const double size = std::log2(static_cast<double>(n));
+  const double steps = std::ceil(size / std::log2(static_cast<double>(most)));
+  const auto equal = static_cast<int64_t>(std::round(std::exp2(size / steps)));
+  for (int64_t f = equal; f <= most; ++f)
     if (n % f == 0) return f;
-  for (int64_t f = std::min(equal, kMostDense); f > 1; --f)
-    if (n % f == 0) return f;
-  for (int64_t f = kMostDense + 1; f <= kMostAtOnce; ++f)
+  for (int64_t f = std::min(equal, most); f > 1; --f)
     if (n % f == 0) return f;
   return 1;
+}
+
+/// For a step that is a product: n itself where that is short, a longer factor where there is no
+/// other.
+int64_t product_factor(int64_t n) {
+  if (n <= kMostAtOnce) return n;
+  const int64_t found = factor_of(n, kMostDense);
+  for (int64_t f = kMostDense + 1; found == 1 && f <= kMostAtOnce; ++f)
+    if (n % f == 0) return f;
+  return found;
 }
 
 // ---- steps: (..., rest, parts, done) to (..., rest / f, 2, f done)
@@ -114,23 +127,84 @@ bool turns_with_product(int64_t f, int64_t rest, int64_t done) {
   return 2 * f <= done && 4 * f * rest <= kMostElements;
 }
 
+// ---- steps as sums and differences of whole vectors
+
+/// The parts of numbers k < f, (..., m, done) each: real and imaginary ones side by side.
+struct Outputs {
+  Tensors re, im;
+
+  /// (..., m, 2, f done)
+  Tensor as_step() const {
+    Tensors all = re;
+    all.insert(all.end(), im.begin(), im.end());
+    const auto f = static_cast<int64_t>(re.size());
+    return Tensor::stack(all, -2).contiguous().unflatten(-2, {2, f}).flatten(-2, -1);
+  }
+  /// (..., f done, 2, rows), where m is 1 and transforms of `rows` lie side by side
+  Tensor in_order(int64_t rows) const {
+    const auto along = [rows](const Tensors& values) {
+      Tensors some;
+      for (const Tensor& x : values)
+        some.push_back(x.squeeze(-2).unflatten(-1, {x.size(-1) / rows, rows}));
+      return Tensor::stack(some, -3);
+    };
+    return Tensor::stack({along(re), along(im)}, -2).contiguous().flatten(-4, -3);
+  }
+};
+
+/// A step whose innermost axis fills vectors: sums and differences, and the turns after them.
+Outputs butterflies(const Tensor& x, int64_t f, int sign) {
+  const int64_t n = x.size(-3), m = n / f;
+  const Tensor split = x.unflatten(-3, {f, m});
+  Numbers given;
+  for (int64_t t = 0; t < f; ++t) {
+    const auto part = [&](int64_t which) {
+      return split.index({kEllipsis, t, Slice(), which, Slice()});
+    };
+    given.push_back({part(0), x.size(-2) == 2 ? part(1) : Tensor()});
+  }
+  const Numbers made = transform_of(given, sign);
+  const Complex turns =
+      roots(x, "product", f, m, n, sign, [](int64_t k, int64_t j) { return k * j; });
+  Outputs out;
+  for (int64_t k = 0; k < f; ++k) {
+    Complex y = made[static_cast<size_t>(k)];
+    if (!y.im.defined()) y.im = y.re.zeros_like();
+    const auto turn = [k](const Tensor& t) { return t.index({k}).unsqueeze(-1); };
+    if (m > 1 && k > 0) y = times(turns.each(turn), y);
+    out.re.push_back(y.re), out.im.push_back(y.im);
+  }
+  return out;
+}
+
 Tensor prime_step(const Tensor& x, int sign);
+
+/// One step as a product, or all that are left.
+Tensor product_step(const Tensor& x, int sign) {
+  const int64_t rest = x.size(-3), f = product_factor(rest);
+  if (f == 1) return prime_step(x, sign);
+  return turns_with_product(f, rest, x.size(-1)) ? turning_step(x, f, sign)
+                                                 : step_and_turns(x, f, sign);
+}
 
 /// Of (rest, parts, done) elements the first axis is still position, the last frequency. A step
 /// takes positions t m + j to frequencies k < f and leaves j: transforms of f, turns by k j / rest,
-/// k in front of the frequencies that are done. All are in order at the end, as (1, 2, all), and
-/// every product is as long as the first. (Stockham, in Cochran et al., What is the fast Fourier
-/// transform?, 1967.)
+/// k in front of the frequencies that are done. All are in order at the end, and every product is
+/// as long as the first. (Stockham, in Cochran et al., What is the fast Fourier transform?, 1967.)
+/// The result is (..., all, 2, rows) of (..., all, parts, rows).
 Tensor steps(Tensor x, int sign) {
-  for (int64_t rest = x.size(-3); rest > 1; rest = x.size(-3)) {
-    const int64_t f = factor_of(rest);
-    if (f == 1)
-      x = prime_step(x, sign);
-    else
-      x = turns_with_product(f, rest, x.size(-1)) ? turning_step(x, f, sign)
-                                                  : step_and_turns(x, f, sign);
+  const int64_t n = x.size(-3), rows = x.size(-1);
+  for (int64_t rest = n; rest > 1; rest = x.size(-3)) {
+    const int64_t f = x.size(-1) < kVector ? 1 : factor_of(rest, kMostAlone);
+    if (f == 1) {
+      x = product_step(x, sign);
+      continue;
+    }
+    const Outputs made = butterflies(x, f, sign);
+    if (f == rest && rows >= kVector) return made.in_order(rows);
+    x = made.as_step();
   }
-  return x;
+  return movedim(x.squeeze(-3).unflatten(-1, {n, rows}), -2, -3);
 }
 
 /// The transform of what a power of two of numbers are, on the host: to frequencies in order, a
@@ -175,7 +249,7 @@ Complex chirp_spectrum(const Tensor& like, int64_t n, int64_t size, int sign) {
 /// A last step whose length has no short factors. kt = (k^2 + t^2 - (k - t)^2) / 2 makes it a
 /// convolution with a chirp, which a longer transform of a power of two does (Bluestein).
 Tensor prime_step(const Tensor& x, int sign) {
-  const int64_t n = x.size(-3), done = x.size(-1);
+  const int64_t n = x.size(-3);
   const auto size = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(2 * n - 1)));
   const auto lengthened = [](const Tensor& t, int64_t axis, int64_t by) {
     std::vector<DimPair> amounts(t.ndim(), DimPair(0, 0));
@@ -188,15 +262,11 @@ Tensor prime_step(const Tensor& x, int sign) {
   const Tensor both = lengthened(x, -2, 2 - x.size(-2));
   const Tensor given = turned(both, -2, chirp.each(column));
   const Tensor forward = steps(lengthened(given, -3, size - n).contiguous(), -1);
-  const Tensor mixed =
-      turned(forward.squeeze(-3).unflatten(-1, {size, done}), -3, chirp_spectrum(x, n, size, sign));
-  const Tensor back = steps(movedim(mixed, -2, -3).contiguous(), 1);
-  const Tensor kept =
-      back.squeeze(-3).unflatten(-1, {size, done}).index({kEllipsis, Slice(0, n), Slice()});
-  return (turned(kept, -3, chirp) / static_cast<double>(size))
-      .contiguous()
-      .flatten(-2, -1)
-      .unsqueeze(-3);
+  const Tensor mixed = turned(forward, -2, chirp_spectrum(x, n, size, sign).each(column));
+  const Tensor back = steps(mixed.contiguous(), 1);
+  const Tensor kept = back.index({kEllipsis, Slice(0, n), Slice(), Slice()});
+  const Tensor made = turned(kept, -2, chirp.each(column)) / static_cast<double>(size);
+  return movedim(made, -2, -3).contiguous().flatten(-2, -1).unsqueeze(-3);
 }
 
 // ---- whole transforms
@@ -209,22 +279,25 @@ struct Rows {
     outer.erase(outer.size() - 1);
     outer.erase(outer.size() - 1);
     const Dim all = outer.product();
-    if (all.is_static() && all.value() >= kLeast) count = all.value();
+    if (all.is_static() && all.value() >= kVector) count = all.value();
     shape.back() = 2;
   }
-  /// (..., n, parts) to (n, parts, count), or to (..., n, parts, 1).
+  /// (..., n, parts) to (blocks, n, parts, rows), or to (..., n, parts, 1).
   Tensor last(const Tensor& x) const {
     if (count == 1 && x.size(-1) == 1) return x.unsqueeze(-1);
     if (count == 1) return x.transpose(-1, -2).contiguous().transpose(-1, -2).unsqueeze(-1);
-    return x.reshape({count, length, x.dim(-1)}).permute({1, 2, 0}).contiguous();
+    return x.reshape({count / block(), block(), length, x.dim(-1)})
+        .permute({0, 2, 3, 1})
+        .contiguous();
   }
-  /// (1, 2, n count) to (..., n, 2).
+  /// (..., n, 2, rows) to (..., n, 2).
   Tensor first(const Tensor& x) const {
-    if (count == 1) return x.squeeze(-3).transpose(-1, -2);
-    return x.reshape({2, length, count}).permute({2, 1, 0}).reshape(shape);
+    if (count == 1) return x.squeeze(-1);
+    return x.permute({0, 3, 1, 2}).reshape(shape);
   }
+  /// Transforms side by side, which fit the caches of a core.
+  int64_t block() const { return count % kVector == 0 ? kVector : count; }
 
-  static constexpr int64_t kLeast = 16;  // a vector
   Dims shape;
   int64_t length, count = 1;
 };

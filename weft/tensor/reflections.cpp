@@ -31,6 +31,26 @@ Tensor reflected(const Tensor& v, const Tensor& x) {
   return x - v.matmul(solved_triangle(inverse_kernel(v), seen, true, true));
 }
 
+std::vector<int64_t> shrinking(int64_t columns) {
+  // Below, launches take longer than work.
+  constexpr int64_t kMostAtOnce = 64, kStages = 4;
+  std::vector<int64_t> counts;
+  const int64_t each = columns <= kMostAtOnce ? columns : (columns + kStages - 1) / kStages;
+  for (int64_t left = columns; left > 0; left -= counts.back())
+    counts.push_back(std::min(each, left));
+  return counts;
+}
+
+Tensor remaining(const Tensor& x, int64_t without) {
+  return x.index({kEllipsis, Slice(without, x.size(-2)), Slice(without, x.size(-1))});
+}
+
+Tensor lowered(const Tensor& x, int64_t rows) {
+  std::vector<DimPair> by(x.ndim(), DimPair(0, 0));
+  by[by.size() - 2] = {rows - x.size(-2), 0};
+  return x.pad(by);
+}
+
 namespace {
 
 /// Columns with zeros below the diagonal, whose first element is in row `first` (i32 ()), and the

@@ -14,4 +14,12 @@ Tensor inverse_kernel(const Tensor& v);
 /// x (..., m, columns) after these.
 Tensor reflected(const Tensor& v, const Tensor& x);
 
+/// How many of so many columns are taken at once where each of them changes the whole rest of a
+/// matrix: what is done with is then left out, few times, so that graphs stay short.
+std::vector<int64_t> shrinking(int64_t columns);
+/// A square matrix without its first rows and columns.
+Tensor remaining(const Tensor& x, int64_t without);
+/// Columns of such a rest as those of a matrix with `rows` rows.
+Tensor lowered(const Tensor& x, int64_t rows);
+
 }  // namespace weft::linalg

@@ -23,19 +23,37 @@ struct Bidiagonal {
   Tensor diagonal, off, left, right;
 };
 
+/// As many steps as columns from the first one on, each of which works on all of x: what is left,
+/// and the vectors on both sides.
+Tensors reduced(const Tensor& x, int64_t columns) {
+  const ScanFunction step = [](const Tensors& state, const Tensors& slices) {
+    const Tensor &a = state[0], &k = slices[0], u = reflector(column(a, k), k);
+    const Tensor seen = (a * u).sum(-2, true).contiguous();
+    const Tensor v = reflector((row(a, k) - row(u, k) * seen).T(), k + 1).T();
+    const Tensor held = (a * v).sum(-1, true) - u * (seen * v).sum(-1, true);
+    return ScanResult{{a - u * seen - held.contiguous() * v}, {u, v.T()}};
+  };
+  const auto [last, made] = scan(step, {x.contiguous()}, {step_numbers(x, columns)});
+  return {last[0], columns_of_blocks(made[0]), columns_of_blocks(made[1])};
+}
+
 Bidiagonal bidiagonal(const Tensor& a) {
   const int64_t n = a.size(-1);
-  const ScanFunction step = [](const Tensors& state, const Tensors& slices) {
-    const Tensor &x = state[0], &k = slices[0], u = reflector(column(x, k), k);
-    const Tensor seen = (x * u).sum(-2, true).contiguous();
-    const Tensor v = reflector((row(x, k) - row(u, k) * seen).T(), k + 1).T();
-    const Tensor held = (x * v).sum(-1, true) - u * (seen * v).sum(-1, true);
-    return ScanResult{{x - u * seen - held.contiguous() * v}, {u, v.T()}};
-  };
-  const auto [last, made] = scan(step, {a.contiguous()}, {step_numbers(a, n - 1)});
-  const Tensor off = extended(last[0].diagonal(1, -2, -1).unsqueeze(-2), 1, n).squeeze(-2);
-  return {last[0].diagonal(0, -2, -1).contiguous(), off.contiguous(),
-          columns_of_blocks(made[0]).contiguous(), columns_of_blocks(made[1]).contiguous()};
+  Tensor x = a;
+  Tensors diagonal, off, left, right;
+  for (const int64_t columns : shrinking(n - 1)) {
+    const Tensors made = reduced(x, columns);
+    const auto done = [&](const Tensor& d) { return d.index({kEllipsis, Slice(0, columns)}); };
+    diagonal.push_back(done(made[0].diagonal(0, -2, -1)));
+    off.push_back(done(made[0].diagonal(1, -2, -1)));
+    left.push_back(lowered(made[1], n));
+    right.push_back(lowered(made[2], n));
+    x = remaining(made[0], columns);
+  }
+  diagonal.push_back(x.diagonal(0, -2, -1));
+  off.push_back(diagonal.back().zeros_like());
+  const auto joined = [](const Tensors& parts) { return Tensor::cat(parts, -1).contiguous(); };
+  return {joined(diagonal), joined(off), joined(left), joined(right)};
 }
 
 /// What the first rotation of a step on this chain is made of, divided by its first element: the
