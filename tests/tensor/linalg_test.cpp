@@ -177,6 +177,15 @@ TEST(LinearAlgebraOfLargeMatrices, StagesOfColumns) {
   }
 }
 
+/// Rows of 1024 elements lie apart in copies, also of columns in the order of their values.
+TEST(LinearAlgebraOfLargeMatrices, SingularValuesWhoseVectorsAreCopied) {
+  const Tensor a = sample({512, 512}).cast(DType::F32).realize();
+  SVD f = linalg::svd(a);
+  realize({f.u, f.s, f.vt});
+  EXPECT_LE(largest((f.u * f.s).matmul(f.vt) - a), 1e-6 * 512);
+  EXPECT_LE(largest(f.u.T().matmul(f.u) - Tensor::eye(512)), 1e-4);
+}
+
 TEST(LinearAlgebraOfLargeMatrices, OfEquations) {
   for (const DType dtype : {DType::F32, DType::F64}) {
     const double eps = dtype == DType::F32 ? 1.2e-7 : 2.3e-16;

@@ -281,13 +281,14 @@ class OperandPacking {
   /// Of a copy whose innermost axis is `axis`, as far as the product reads it where variables say
   /// how far: what lies behind is not copied. The copy has room for all, so that steps through it
   /// are numbers. Parts whose sizes are numbers share one copy. Of a constant all is copied, once
-  /// for all values of variables.
+  /// for all values of variables, and of what is looked up, by indices that only the product reads.
   std::vector<NodeRef> sizes_read(const ProductOperand& o, int axis) {
     std::vector<NodeRef> sizes(o.node->shape->span().begin(), o.node->shape->span().end());
     if (plan_.constants.contain(o.node)) return sizes;
     for (size_t a = 0; a < sizes.size(); ++a) {
       NodeRef end = end_of_index(plan_.g, use(o).access.index[a]);
       if (!end || end->op == Op::Const || end->vmax > sizes[a]->vmax) continue;
+      if (std::ranges::any_of(Toposort(end), is_lookup)) continue;
       // Whole panels: that they divide the axis is known.
       const auto whole = static_cast<int>(a) == axis ? panel(o.node) : int64_t{1};
       if (whole > 1 && !divides_into_panels(o.node, a)) continue;
