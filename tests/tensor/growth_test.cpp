@@ -370,9 +370,9 @@ Compiled compiled(const Algebra& algebra, int64_t n) {
           run_stats(context).kernel_cache.entries};
 }
 
-// Of svd's gradient: two factorisations, two orthogonalisations, three joinings, and 60 more where
-// products are summed in six blocks.
-constexpr int64_t kMostKernels = 240;
+// Of svd's gradient: two factorisations of four stages each, two orthogonalisations, three
+// joinings, and 60 more where products are summed in six blocks.
+constexpr int64_t kMostKernels = 260;
 
 TEST(Growth, LinearAlgebraHasNone) {
   for (const Algebra& a : algebra()) {
@@ -383,8 +383,9 @@ TEST(Growth, LinearAlgebraHasNone) {
     EXPECT_LE(large.graph, small.graph + 50);
     // The tiles of a product may be larger for the larger one; growing with n would be 2.7 times.
     EXPECT_LE(large.nodes, small.nodes + small.nodes / 2);
-    // L2 may hold the operands of the small one alone: then those of the large one are packed.
-    EXPECT_LE(large.kernels, small.kernels + 4 + small.kernels / 20);
+    // L2 may hold the operands of the small one alone: then those of the large one are packed, in
+    // each of the stages that columns are taken in.
+    EXPECT_LE(large.kernels, small.kernels + 4 + small.kernels / 10);
     EXPECT_LE(large.kernels, kMostKernels);
     EXPECT_LE(compiled(a, 6000).kernels, kMostKernels) << "in six blocks";
   }

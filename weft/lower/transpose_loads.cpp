@@ -9,7 +9,7 @@
 #include "weft/graph/walks.h"
 #include "weft/lower/steps.h"
 #include "weft/lower/vector_nodes.h"
-#include "weft/target/turned_rows.h"
+#include "weft/target/transposed_rows.h"
 
 namespace weft::lower {
 namespace {

@@ -9,7 +9,7 @@
 #include "weft/optimize/steady.h"
 #include "weft/optimize/tested.h"
 #include "weft/optimize/tiling.h"
-#include "weft/target/turned_rows.h"
+#include "weft/target/transposed_rows.h"
 
 namespace weft::optimize {
 namespace {
@@ -50,14 +50,14 @@ int computing_bits(DType dtype) {
                          : static_cast<int>(bits(dtype));
 }
 
-struct Turned {
+struct TransposeCost {
   double loads = 0, permutations = 0;
 };
 /// What each of so many columns takes when pieces of rows are loaded and transposed: of whole
 /// squares a load, and as many permutations as halvings; of fewer, pieces of several rows are
 /// joined first.
-Turned turned(int64_t columns, int64_t lanes) {
-  Turned all;
+TransposeCost transpose_cost(int64_t columns, int64_t lanes) {
+  TransposeCost all;
   int64_t left = columns;
   for (int64_t piece = lanes; piece > 1; piece /= 2) {
     const int64_t rows = lanes / piece, taken = left / piece * piece;
@@ -318,8 +318,8 @@ double CostModel::port_cycles(const Body& body, const Tiling& tiling) const {
       // Beside sums it takes too many registers.
       const int rows = body.own == 0 ? transposed_along(a, tiling) : -1;
       if (rows >= 0) {
-        const auto of = turned(tiling.ranges[static_cast<size_t>(rows)].unroll,
-                               tiling.ranges[vector_range].lanes);
+        const auto of = transpose_cost(tiling.ranges[static_cast<size_t>(rows)].unroll,
+                                       tiling.ranges[vector_range].lanes);
         one = kVector * of.loads;
         alu += n * of.permutations * kPermute;
       } else if ((a.masked & v) != 0 || (a.opaque & v) != 0 || std::abs(stride) > a.unit()) {
