@@ -168,6 +168,33 @@ TEST(Optimize, stores_that_fold_stay_in_order) {
     }
 }
 
+/// Wide rows are written a run of columns at a time; what vectors do not divide comes by itself,
+/// and once. Of rows whose halves or quarters of vectors do, these.
+TEST(Optimize, rows_stored_in_order_are_vectors_in_runs) {
+  for (const int64_t columns : {17, 96, 1000, 1001, 4096})
+    for (const Fold fold : {Fold::Add, Fold::Set}) {
+      SCOPED_TRACE(columns);
+      KernelBuilder b;
+      NodeRef i = b.range(12, 0), j = b.range(columns, 1), width = b.index(columns);
+      NodeRef row =
+          b.g.make(Op::ToIndex, DType::Index, {b.load(b.param(1, DType::I32, 12), i), b.index(5)});
+      NodeRef value = b.load(b.param(2, DType::F32, 12 * columns), b.g.add(b.g.mul(i, width), j));
+      b.store(b.param(0, DType::F32, 5 * columns), b.g.add(b.g.mul(row, width), j), value, nullptr,
+              fold, 0);
+      const Kernel k = b.kernel();
+      const Kernel better = expect_kept(k, buffers_for(k));
+      EXPECT_TRUE(has_binding(better, Binding::Vector)) << print_graph(better.sink);
+      EXPECT_EQ(has_binding(better, Binding::Core), columns >= 96) << print_graph(better.sink);
+      size_t stores = 0;
+      for (NodeRef n : Toposort(better.sink)) stores += n->op == Op::Store;
+      EXPECT_EQ(stores, columns % 2 == 1 ? 2U : 1U) << print_graph(better.sink);
+      for (NodeRef n : Toposort(better.sink))
+        if (n->op == Op::Range && is_int_const(n->src(0), 12)) {
+          EXPECT_EQ(range_binding(n), Binding::Loop);
+        }
+    }
+}
+
 /// Counters of their own for each block: blocks meet nowhere, although what is counted depends on
 /// the block, too.
 TEST(Optimize, blocks_with_counters_of_their_own_are_shared_out) {

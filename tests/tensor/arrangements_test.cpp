@@ -6,6 +6,7 @@
 #include "weft/tensor/image.h"
 #include "weft/tensor/movement.h"
 #include "weft/tensor/products.h"
+#include "weft/tensor/reductions.h"
 #include "weft/tensor/selection.h"
 
 namespace weft {
@@ -85,6 +86,29 @@ TEST_F(Arrangements, WritesAtPositions) {
   EXPECT_EQ(shown(isin(Tensor::of({NAN, 1.0f}), Tensor::of({NAN, 1.0f}))),
             "bool (2) [false, true]");
   EXPECT_EQ(shown(isin(src[0], Tensor::zeros({0}))), "bool (3) [false, false, false]");
+}
+
+/// Rows that are written more than once: sums of all of them, or the last one, in every column.
+TEST_F(Arrangements, WideRowsAreWrittenInOrder) {
+  const std::vector<int32_t> places{3, 0, 3, 1, 3, 0, 2};
+  for (const int64_t columns : {7, 33, 1000, 1001, 4096, 16384}) {
+    SCOPED_TRACE(columns);
+    const Tensor x = Tensor::arange(5 * columns).reshape({5, columns}).cast(DType::F32).realize();
+    const Tensor src =
+        (Tensor::arange(7 * columns) % 1013).reshape({7, columns}).cast(DType::F32).realize();
+    const Tensor at = Tensor::of(places);
+    std::vector<Tensor> sums, last;
+    for (int32_t row = 0; row < 5; ++row) {
+      Tensor sum = x.index({row}), newest = sum;
+      for (size_t i = 0; i < places.size(); ++i)
+        if (places[i] == row) newest = src.index({static_cast<int64_t>(i)}), sum = sum + newest;
+      sums.push_back(sum), last.push_back(newest);
+    }
+    EXPECT_EQ(shown(allclose(index_add(x, 0, at, src), Tensor::stack(sums, 0), 0, 0)),
+              "bool () [true]");
+    EXPECT_EQ(shown(allclose(index_copy(x, 0, at, src), Tensor::stack(last, 0), 0, 0)),
+              "bool () [true]");
+  }
 }
 
 TEST_F(Arrangements, NumbersAreWrittenInTheDtypeOfTheTensor) {

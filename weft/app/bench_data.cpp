@@ -87,7 +87,27 @@ void add_movement(std::vector<BenchCase>& cases) {
                    "F.interpolate(a, (224, 224), mode='bilinear')"});
 }
 
+/// Rows that are written to given places, wide ones and of lengths that no vector divides.
+static void add_writes_of_rows(std::vector<BenchCase>& cases) {
+  const auto add = [&](const char* name, const char* torch,
+                       BenchValues (*compute)(const BenchValues&)) {
+    cases.push_back({"selection",
+                     std::string(name) + " of 256 rows to 256 x {}",
+                     {1000, 1001, 16384},
+                     [](int64_t n) -> BenchOperands {
+                       return {floats({256, n}), below(256, {256}), floats({256, n})};
+                     },
+                     compute,
+                     torch});
+  };
+  add("index_add", "a.index_add(0, b, c)",
+      [](const BenchValues& v) -> BenchValues { return {index_add(v[0], 0, v[1], v[2])}; });
+  add("index_copy", "a.index_copy(0, b, c)",
+      [](const BenchValues& v) -> BenchValues { return {index_copy(v[0], 0, v[1], v[2])}; });
+}
+
 void add_selection(std::vector<BenchCase>& cases) {
+  add_writes_of_rows(cases);
   using In = const BenchValues&;
   using Out = BenchValues;
   const Dims64 sizes = {1 << 10, 1 << 16, 1 << 20};
@@ -118,6 +138,10 @@ void add_selection(std::vector<BenchCase>& cases) {
   };
   add("topk 8 of rows, {} x 32000", "a.topk(8)", top,
       [](int64_t n) -> BenchOperands { return {floats({n, 32000})}; }, {1, 64});
+  add(
+      "kthvalue of rows, 64 x {}", "a.kthvalue(100)",
+      [](In v) -> Out { return {kthvalue(v[0], 100, 1).values}; },
+      [](int64_t n) -> BenchOperands { return {floats({64, n})}; }, {512, 16384});
   add(
       "median of {}", "a.median(0)", [](In v) -> Out { return {median(v[0], 0).values}; }, line,
       sizes);
@@ -215,6 +239,26 @@ void add_linear_algebra(std::vector<BenchCase>& cases) {
         return {parts.u, parts.s, parts.vt};
       },
       floats, small);
+  add("eig", "torch.linalg.eig(a)", "np.linalg.eig(a)",
+      [](In v) -> Out {
+        const auto [values, vectors] = linalg::eig(v[0]);
+        return {values, vectors};
+      },
+      floats, {8, 64});
+  cases.push_back({"linear algebra",
+                   "irfft of 64 x {}",
+                   {512, 1000, 4096},
+                   [](int64_t n) -> BenchOperands { return {floats({64, n / 2 + 1, 2})}; },
+                   [](In v) -> Out { return {fft::irfft(v[0])}; },
+                   "torch.fft.irfft(torch.view_as_complex(a))",
+                   "np.fft.irfft(a.view(np.complex64)[..., 0])"});
+  cases.push_back({"linear algebra",
+                   "rfft of 64 x {}",
+                   {512, 1000, 4096},
+                   [](int64_t n) -> BenchOperands { return {floats({64, n})}; },
+                   [](In v) -> Out { return {fft::rfft(v[0])}; },
+                   "torch.fft.rfft(a)",
+                   "np.fft.rfft(a)"});
   const auto complex = [](int64_t n) -> BenchOperands { return {floats({64, n, 2})}; };
   cases.push_back({"linear algebra",
                    "fft of 64 x {}",

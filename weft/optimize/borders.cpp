@@ -5,6 +5,7 @@
 #include "weft/graph/index_algebra.h"
 #include "weft/rewrite/driver.h"
 #include "weft/simplify/simplify.h"
+#include "weft/target/target.h"
 
 namespace weft::optimize {
 namespace {
@@ -59,14 +60,33 @@ std::optional<Borders> borders_of(const KernelInfo& info, Graph& g, size_t range
   return Borders{range, common->first, common->last};
 }
 
+/// What is stored once, in order, must not be stored again by a tile that overlaps another one:
+/// what is left behind whole vectors.
+std::optional<Borders> remainder_of(const KernelInfo& info, const Target& target, size_t range) {
+  int64_t lanes = target.max_lanes;
+  for (const Access& a : info.accesses) {
+    if ((a.deps & bit(range)) == 0) continue;
+    if ((a.masked | a.opaque) & bit(range) || std::abs(a.stride[range]) != 1) return {};
+    lanes = std::min<int64_t>(lanes, target.lanes(a.node->src(0)->dtype));
+  }
+  const int64_t extent = info.ranges[range].extent, inside = extent / lanes * lanes;
+  if (inside < std::max(kShortest, extent / 2) || extent % std::max<int64_t>(2, lanes / 4) == 0)
+    return {};
+  return Borders{range, 0, inside};
+}
+
 }  // namespace
 
-std::optional<Borders> find_borders(const KernelInfo& info, Graph& g) {
-  if (info.has_folds() || info.has_loops || !info.repeatable) return {};
+std::optional<Borders> find_borders(const KernelInfo& info, const Target& target, Graph& g) {
+  if (info.has_folds() || info.has_loops) return {};
+  const bool in_order = std::ranges::any_of(info.ranges, &RangeInfo::in_order);
+  if (!info.repeatable && !in_order) return {};
   for (size_t r = info.ranges.size(); r-- > 0;) {
     const RangeInfo& range = info.ranges[r];
     if (!range.constant || !range.parallel || !range.free()) continue;
-    if (std::optional<Borders> found = borders_of(info, g, r)) return found;
+    if (std::optional<Borders> found =
+            in_order ? remainder_of(info, target, r) : borders_of(info, g, r))
+      return found;
   }
   return {};
 }

@@ -322,6 +322,8 @@ double CostModel::port_cycles(const Body& body, const Tiling& tiling) const {
                                        tiling.ranges[vector_range].lanes);
         one = kVector * of.loads;
         alu += n * of.permutations * kPermute;
+      } else if (stored_once(a, tiling)) {
+        one = lanes, alu += n * lanes * (kExtract + kMask);
       } else if ((a.masked & v) != 0 || (a.opaque & v) != 0 || std::abs(stride) > a.unit()) {
         const bool far = std::abs(stride) * bits(a.node->src(0)->dtype) >= 512;
         const double tested = (a.masked & v) != 0 ? tested_lanes : 0;

@@ -42,18 +42,23 @@ void add_strides(const KernelInfo& info, NodeRef index, Access& out) {
 }
 
 /// True where two values of the range never give the same index: the rest of the sum is made of
-/// multiples of what the range spans, and of less than one step of it, whatever that depends on.
+/// multiples of what is at least what the range spans, and of less than one step of it, whatever
+/// that depends on.
 bool hits_distinct(NodeRef index, NodeRef range, const Access& access, size_t position,
                    int64_t extent) {
   const int64_t step = std::abs(access.stride[position]);
   if (step == 0) return false;
-  int64_t low = 0;
+  int64_t low = 0, row = 0;
   for (NodeRef n : operands_of(index, Op::Add)) {
     const bool scaled = n->op == Op::Mul && n->src(1)->op == Op::Const;
     const int64_t by = scaled ? std::abs(n->src(1)->vmin) : 1;
     NodeRef term = scaled ? n->src(0) : n;
     if (term == range || term->op == Op::Const) continue;
-    if (by % (step * extent) == 0) continue;
+    if (by >= step * extent) {
+      row = std::gcd(row, by);
+      if (row < step * extent) return false;
+      continue;
+    }
     if (term->vmin == INT64_MIN || term->vmax == INT64_MAX) return false;
     low += by * (term->vmax - term->vmin);
     if (low >= step) return false;

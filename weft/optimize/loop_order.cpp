@@ -13,7 +13,8 @@ namespace weft::optimize {
 namespace {
 
 constexpr int64_t kRun = 32;  // iterations for which what they have in common is computed once,
-constexpr int64_t kFewItems = 16;  // where at least so many items are left
+constexpr int64_t kFewItems = 16;    // where at least so many items are left
+constexpr int64_t kItemsOfRuns = 4;  // or this part of those that keep all workers busy
 
 // Rows that are read side by side, each of which prefetchers fetch ahead; fewer do not pay.
 constexpr int64_t kRows = 32, kFewRows = 8;
@@ -258,6 +259,18 @@ void keep_stores_near(LoopNest& nest, const KernelInfo& info) {
     nest.bind(nest.split(far, copies, Tail::Exact).inner, Binding::Unroll);
 }
 
+/// The outer loop of `shared`, which is to be moved around loops that store in order: each of their
+/// steps then goes on along a run of what lies side by side, not to a line of every page.
+static LoopNest::Axis around_runs(LoopNest& nest, const KernelInfo& info, LoopNest::Axis shared,
+                                  int64_t enough_items) {
+  const bool in_order = std::ranges::any_of(info.ranges, &RangeInfo::in_order);
+  if (!in_order || info.has_folds() || shared == nest.loops()[0]) return shared;
+  const int64_t size = divisor_of(nest.size(shared));
+  const int64_t few = std::max(kFewItems, enough_items / kItemsOfRuns);
+  const int64_t run = divisor_up_to(size, std::min(kRun, size / few));
+  return run > 1 ? nest.split(shared, run, Tail::Exact).outer : shared;
+}
+
 void share_out(LoopNest& nest, const KernelInfo& info, int64_t enough_items) {
   const std::vector<LoopNest::Axis> loops = nest.loops();
   const auto may_be_shared = [&](LoopNest::Axis a) {
@@ -273,7 +286,7 @@ void share_out(LoopNest& nest, const KernelInfo& info, int64_t enough_items) {
       return may_be_shared(a) && nest.size(a)->vmin > 0;
     });
   if (first == loops.end()) return;
-  LoopNest::Axis core = *first;
+  LoopNest::Axis core = around_runs(nest, info, *first, enough_items);
   nest.move_before(core, loops[0]);
   const bool shared = every_store_needs(info, nest.parts_of(core));
   while (shared && nest.extent(core) < enough_items) {

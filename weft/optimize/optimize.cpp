@@ -71,14 +71,15 @@ void merge_ranges(State& s) {
 void split_borders(State& s) {
   Graph& g = *s.kernel.graph;
   if (s.target.vector_bits == 0 || (s.options.plan && !s.options.plan->borders)) return;
-  const std::optional<Borders> found = find_borders(s.info, g);
+  const std::optional<Borders> found = find_borders(s.info, s.target, g);
   if (!found) return;
   if (recording(s))
     s.options.report->applied.push_back(
         strformat("peel the borders of r{}: {} to {}", found->range, found->first, found->last));
   s.kernel.sink = peel_borders(g, s.info, *found);
+  const bool repeatable = s.info.repeatable;
   s.info = KernelInfo(s.kernel.sink);
-  s.info.repeatable = true;  // its stores are of different places
+  s.info.repeatable = repeatable;  // its stores are of different places
 }
 
 void order_reductions(State& s) {
