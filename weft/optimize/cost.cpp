@@ -292,6 +292,13 @@ bool CostModel::stored_once(const Access& a, const Tiling& tiling) const {
   return overlap;
 }
 
+/// Whether this is a store whose remainders are stored lane by lane, and are not peeled.
+static bool stores_in_order(const KernelInfo& info, const Access& a) {
+  bool in_order = false;
+  each(a.deps, [&](size_t r) { in_order |= info.ranges[r].in_order; });
+  return a.is_store() && in_order;
+}
+
 /// What arithmetic, load and store ports need for one iteration, whichever is most.
 double CostModel::port_cycles(const Body& body, const Tiling& tiling) const {
   double alu = 0, loads = 0, stores = 0, operands = 0, largest = 0, held = 0;
@@ -322,7 +329,7 @@ double CostModel::port_cycles(const Body& body, const Tiling& tiling) const {
                                        tiling.ranges[vector_range].lanes);
         one = kVector * of.loads;
         alu += n * of.permutations * kPermute;
-      } else if (stored_once(a, tiling)) {
+      } else if (stores_in_order(info_, a) && stored_once(a, tiling)) {
         one = lanes, alu += n * lanes * (kExtract + kMask);
       } else if ((a.masked & v) != 0 || (a.opaque & v) != 0 || std::abs(stride) > a.unit()) {
         const bool far = std::abs(stride) * bits(a.node->src(0)->dtype) >= 512;
