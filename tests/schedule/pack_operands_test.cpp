@@ -1,4 +1,6 @@
 // Operands in the order in which vectors read them.
+#include <map>
+
 #include "tests/schedule/schedule_test.h"
 
 namespace weft {
@@ -49,6 +51,62 @@ TEST_F(PackOperands, KeepValues) {
     for (const int64_t size : {7, 9, 14})
       check({{depthwise_gradient(size)}}, 1e-5, {.schedule = {}, .target = &target});
   }
+}
+
+/// A product that is summed block by block over a matrix, in a machine of small caches.
+class BlocksOfOperands : public PackOperands {
+ protected:
+  static constexpr int64_t kRows = 96, kSum = 256, kColumns = 256;
+  BlocksOfOperands() { target_.machine.caches[1].bytes = 16 << 10; }
+
+  NodeRef product() { return b_.matmul(b_.param(0, {kRows, kSum}), b_.param(1, {kSum, kColumns})); }
+
+  /// By size: how many intermediates there are of the matrix's rows.
+  std::map<int64_t, int> copies(NodeRef y) {
+    std::map<int64_t, int> rows;
+    for (const BufferSpec& b : make_schedule(std::vector<ScheduleOutput>{{y}}, target_).buffers)
+      if (b.input < 0 && b.output < 0 && b.layout.find("panels") != std::string::npos)
+        ++rows[b.numel->vmax / kColumns];
+    return rows;
+  }
+
+  Target target_ = cpu(true);
+};
+
+TEST_F(BlocksOfOperands, AreCopiedOneAtATimeWhereNoCacheHoldsAll) {
+  const std::map<int64_t, int> whole{{kSum, 1}}, blocks{{kSum / 16, 16}};
+  EXPECT_EQ(copies(product()), whole);
+  target_.machine.caches[2].bytes = 64 << 10;
+  EXPECT_EQ(copies(product()), blocks);
+  check({{product()}}, 1e-5, {.device = "CPU", .schedule = {}, .target = &target_});
+}
+
+/// What two products read of a matrix, they share.
+TEST_F(BlocksOfOperands, AreShared) {
+  target_.machine.caches[2].bytes = 64 << 10;
+  NodeRef w = b_.param(1, {kSum, kColumns});
+  NodeRef y = b_.matmul(b_.param(0, {kRows, kSum}), w),
+          z = b_.matmul(b_.param(2, {kRows, kSum}), w);
+  EXPECT_EQ(copies(g_.add(y, z)), (std::map<int64_t, int>{{kSum / 16, 16}}));
+  check({{g_.add(y, z)}}, 1e-5, {.device = "CPU", .schedule = {}, .target = &target_});
+}
+
+/// x @ w.T of a matrix that no cache holds: a copy of x and results that are stored apart cost less
+/// than the matrix in another order.
+TEST_F(PackOperands, ThatNoCacheHoldsAreNotTurnedWhereResultsAreAsFew) {
+  Target target = cpu(true);
+  const auto largest_copy = [&](int64_t rows, int64_t l3) {
+    target.machine.caches[2].bytes = l3;
+    NodeRef w = b_.permute(b_.param(1, {1008, 96}), {1, 0});
+    int64_t most = 0;
+    NodeRef y = b_.matmul(b_.param(0, {rows, 96}), w);
+    for (const BufferSpec& b : make_schedule(std::vector<ScheduleOutput>{{y}}, target).buffers)
+      if (b.input < 0 && b.output < 0) most = std::max(most, b.numel->vmax);
+    return most;
+  };
+  EXPECT_EQ(largest_copy(112, 32 << 20), 1008 * 96) << "it stays in L3";
+  EXPECT_EQ(largest_copy(112, 64 << 10), 112 * 96);
+  EXPECT_EQ(largest_copy(320, 64 << 10), 1008 * 96) << "results are more than it";
 }
 
 }  // namespace

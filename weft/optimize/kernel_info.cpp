@@ -11,8 +11,6 @@
 namespace weft::optimize {
 namespace {
 
-constexpr size_t kMaxRanges = 64;
-
 /// (r + s + ..) / n
 bool is_quotient(NodeRef n) {
   return n->op == Op::IDiv && n->src(1)->op == Op::Const &&

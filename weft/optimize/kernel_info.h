@@ -32,6 +32,8 @@ struct RangeInfo {
   bool free() const { return !sequential && !in_order; }
 };
 
+constexpr size_t kMaxRanges = 64;  ///< with more, a kernel stays as it is
+
 /// A load or a store and how its address moves.
 struct Access {
   /// A sum of ranges divided by a number, in steps of the address: places of a window over an image

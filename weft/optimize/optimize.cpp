@@ -2,6 +2,7 @@
 #include "weft/optimize/optimize.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "weft/base/error.h"
@@ -151,9 +152,60 @@ void narrow_rest(State& s, size_t whole, size_t rest) {
     s.tiling.ranges[rest] = {kFewLanes, 1};
 }
 
+/// Whether the kernel writes elements that only the iterations which write them have read.
+bool updates_in_place(const KernelInfo& info) {
+  return !info.repeatable && !info.has_folds() && !info.has_loops &&
+         std::ranges::all_of(info.sink->src(), [](NodeRef s) {
+           return s->int_arg(0) == static_cast<int64_t>(Fold::Set) && s->int_arg(1) != 0;
+         });
+}
+
+bool all_stores_need(const KernelInfo& info, size_t r) {
+  return std::ranges::all_of(
+      info.accesses, [r](const Access& a) { return !a.is_store() || (a.deps & bit(r)) != 0; });
+}
+
+/// The largest tile that what is left of a range fills, so that no loop of its own remains.
+Tiling::Of tile_of_rest(int64_t rest, int64_t lanes) {
+  if (rest >= lanes) return {lanes, rest / lanes};
+  const auto fewer = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(rest)));
+  return fewer >= kFewLanes ? Tiling::Of{fewer, 1} : Tiling::Of{1, rest};
+}
+
+/// What updates in place computes nothing twice: what is left of its rows behind their tiles, in
+/// smaller ones, instead of under a mask for each element. Stores wait for all loads of what they
+/// overwrite: there is one loop over a row, inside of all others, and cores share those.
+void peel_updates(State& s) {
+  if (s.target.vector_bits == 0 || s.tiling.ranges.size() < 2 || !updates_in_place(s.info)) return;
+  const size_t row = s.tiling.ranges.size() - 1;
+  const int64_t lanes = s.tiling.ranges[row].lanes;
+  for (size_t r = 0; r < row; ++r) {
+    const RangeInfo& outer = s.info.ranges[r];
+    if (s.tiling.ranges[r].size() > 1 || !outer.constant || outer.extent == 1 || !outer.parallel ||
+        !outer.free() || !all_stores_need(s.info, r))
+      return;
+  }
+  for (size_t r = row; r < s.tiling.ranges.size(); ++r) {
+    const int64_t size = s.tiling.ranges[r].size(), rest = s.info.ranges[r].extent % size;
+    if (lanes == 1 || rest == 0 || !s.info.ranges[r].constant ||
+        s.info.ranges.size() == kMaxRanges || cut_of(s.info, r, size) != Cut::Overlap ||
+        !all_stores_need(s.info, r))
+      return;
+    if (recording(s))
+      s.options.report->applied.push_back(
+          strformat("peel the remainder of r{} modulo {}", r, size));
+    s.kernel.sink = peel_borders(*s.kernel.graph, s.info, {r, 0, s.info.ranges[r].extent - rest});
+    s.info = KernelInfo(s.kernel.sink);
+    s.info.repeatable = false;
+    s.keeps_order = true;
+    if (rest > 1) s.tiling.ranges.push_back(tile_of_rest(rest, lanes));
+  }
+}
+
 /// Peels until every cut of a reduction is exact and no tile is longer than its loop. Ranges keep
 /// their positions: remainders come last.
 void peel(State& s) {
+  peel_updates(s);
   Graph& g = *s.kernel.graph;
   const bool repeatable = s.info.repeatable;  // two stores of one are of different places
   for (size_t r = 0; r < s.tiling.ranges.size(); ++r) {
@@ -210,6 +262,10 @@ void tile(State& s) {
     cut_tiles(nest, s.info, *s.tiles);
   else
     cut_ranges(nest, s);
+  if (s.keeps_order) {
+    share_out(nest, s.info, s.target.enough_items);
+    return rebuild(s, nest);
+  }
   const Machine& machine = s.target.machine;
   order_loops(nest, s.info, s.innermost);
   const auto block = [&](double share) {

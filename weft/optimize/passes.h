@@ -21,9 +21,10 @@ struct State {
       {};  ///< where it has any, the passes that tile for one item have nothing to do
   std::optional<TileProduct> tiles = {};  ///< of a matrix unit; else `tiling`
   Tiling tiling = {};
-  int innermost = -1;    ///< the range, by position, whose loop runs right around the tile
-  int64_t stream = 0;    ///< LoopPlan::stream
-  bool foreign = false;  ///< the plan given is of another kernel
+  int innermost = -1;        ///< the range, by position, whose loop runs right around the tile
+  int64_t stream = 0;        ///< LoopPlan::stream
+  bool keeps_order = false;  ///< loops stay in each other as they are
+  bool foreign = false;      ///< the plan given is of another kernel
 
   std::string_view name() const { return kernel.name; }
   PassView view() const;

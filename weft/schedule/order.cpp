@@ -5,28 +5,13 @@
 #include <map>
 
 #include "weft/base/error.h"
-#include "weft/rewrite/driver.h"
 #include "weft/schedule/build.h"
 #include "weft/schedule/emit.h"
+#include "weft/schedule/in_place.h"
 #include "weft/schedule/run_order.h"
 
 namespace weft {
 namespace {
-
-/// Whether the kernel reads an old value only in the iteration that overwrites it. An output that
-/// has not all of the kernel's ranges (a number beside a matrix) is written in several.
-bool reads_same_place_only(const KernelPlan& kernel, NodeRef sink, NodeRef old_param,
-                           NodeRef new_param) {
-  NodeRef stored = nullptr;
-  for (NodeRef s : sink->src())
-    if (s->src(0) == new_param) stored = s->src(1);
-  const Toposort index(stored);
-  for (NodeRef r : kernel.ranges)
-    if (r->op == Op::Range && !contains(index.nodes(), r)) return false;
-  for (NodeRef n : Toposort(sink))
-    if (n->op == Op::Load && n->src(0) == old_param && n->src(1) != stored) return false;
-  return true;
-}
 
 class Orderer {
  public:
@@ -151,8 +136,10 @@ Schedule build_schedule(Planner& plan, std::shared_ptr<Graph> graph) {
   Orderer order(plan, sinks);
   order.run();
   for (const BufferPlan& b : plan.buffers) out.buffers.push_back(spec_of(plan, b));
+  const std::vector<int> kernels = run_order(plan, order.physical);
+  write_in_place(plan, sinks, kernels, order.physical);
   Emitter emitter(plan, order.physical, out);
-  for (int k : run_order(plan, order.physical))
+  for (int k : kernels)
     emitter.emit(plan.kernels[static_cast<size_t>(k)], sinks[static_cast<size_t>(k)]);
   for (const auto& copy : order.copies)
     out.steps.push_back({ScheduleStep::Kind::Copy, -1, {copy.from, copy.to}, {copy.origin}});

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "weft/graph/index_algebra.h"
+#include "weft/schedule/operand_blocks.h"
 #include "weft/schedule/plan.h"
 #include "weft/schedule/tile_operands.h"
 
@@ -33,6 +34,9 @@ constexpr int64_t kShortest = 8;  // output axis worth a vector
 // (measured: 4 ns an output, whatever its length), a kernel more, and an element of what is more
 // than this many times L2.
 constexpr double kAcrossVector = 8, kKernel = 5000, kTimesL2 = 2, kUncached = 3;
+// How many times as much a copy costs that L3 does not hold (1024 x 768 by 50257: 10 ms for one of
+// 154 MB, and the product takes 392 to 417 ms with it, 366 to 417 with results stored apart).
+constexpr double kBeyondL3 = 2;
 // A sum that walks down rows takes each vector from another page, which nothing fetches ahead; in
 // panels one vector follows the other. How often elements have to be read for that, where L2 does
 // not hold what is walked, and where it is a large part of it: 256 x 1024 x 1024 gains 2.4 times,
@@ -107,7 +111,7 @@ class OperandPacking {
   }
 
   /// Of the operand's elements, those whose moving this use answers for. Where each reads a part,
-  /// as the blocks of a long sum do, they share one copy.
+  /// as the blocks of a long sum do, they share one copy, or copy that.
   double elements(const ProductOperand& o) const {
     return largest_numel(o.node->shape->span()) * part_read(o) / std::min(1.0, parts_.at(o.node));
   }
@@ -207,7 +211,8 @@ class OperandPacking {
   double cost(const KernelPlan& kernel, const std::vector<ProductOperand>& loads,
               const Choice& c) const {
     const double products = iterations(use(loads[0]).scope);
-    const double moving = c.elements * (moves_in_registers(c) ? kMoved : 1);
+    const double moving = c.elements * (moves_in_registers(c) ? kMoved : 1) *
+                          (is_beyond_l3(plan_.target, c.bytes) ? kBeyondL3 : 1);
     const double stores = store_cost(kernel, c.range) * iterations(kernel.ranges);
     const int64_t size = walked_as_one(plan_, kernel, loads, c.range);
     return products * kProduct / filled_lanes(size, plan_.target) + moving + stores;
@@ -266,13 +271,16 @@ class OperandPacking {
   static constexpr int kSumsInnermost = -2;  // outputs' axes first: a sum walks on, row by row
   static constexpr int kRowsOfTiles = -3;    // the sum's axis is the innermost one
   void read_copy(int kernel, const ProductOperand& o, int axis) {
-    const std::vector<NodeRef> sizes = sizes_read(o, axis);
+    Access within = use(o).access;
+    NodeRef from = axis < 0 ? o.node : block_read(plan_, o, within);
+    const std::vector<NodeRef> sizes = sizes_read(o, from, axis);
     const std::vector<size_t> order = order_for(o, axis);
     const auto same = std::ranges::find_if(copies_, [&](const Copy& c) {
-      return c.of == o.node && c.axis == axis && c.sizes == sizes &&
+      return c.of == o.node && c.from == from && c.axis == axis && c.sizes == sizes &&
              (order.empty() || buffer(c.copy).order == order);
     });
-    NodeRef copy = same != copies_.end() ? same->copy : make_copy(kernel, o, axis, sizes);
+    NodeRef copy = same != copies_.end() ? same->copy : make_copy(kernel, o, from, axis, sizes);
+    if (from != o.node) read_block(plan_, o, copy, std::move(within));
     plan_.uses[o.node][o.use].packed = copy;
     plan_.read(kernel, copy);
     plan_.stop_reading(kernel, o.node);
@@ -282,9 +290,9 @@ class OperandPacking {
   /// how far: what lies behind is not copied. The copy has room for all, so that steps through it
   /// are numbers. Parts whose sizes are numbers share one copy. Of a constant all is copied, once
   /// for all values of variables, and of what is looked up, by indices that only the product reads.
-  std::vector<NodeRef> sizes_read(const ProductOperand& o, int axis) {
-    std::vector<NodeRef> sizes(o.node->shape->span().begin(), o.node->shape->span().end());
-    if (plan_.constants.contain(o.node)) return sizes;
+  std::vector<NodeRef> sizes_read(const ProductOperand& o, NodeRef from, int axis) {
+    std::vector<NodeRef> sizes(from->shape->span().begin(), from->shape->span().end());
+    if (plan_.constants.contain(o.node) || from != o.node) return sizes;
     for (size_t a = 0; a < sizes.size(); ++a) {
       NodeRef end = end_of_index(plan_.g, use(o).access.index[a]);
       if (!end || end->op == Op::Const || end->vmax > sizes[a]->vmax) continue;
@@ -517,13 +525,11 @@ class OperandPacking {
     return row > 0 && row % (plan_.target.machine.l1().way_bytes() / kPartOfWay) == 0;
   }
 
-  NodeRef make_copy(int kernel, const ProductOperand& o, int axis,
+  NodeRef make_copy(int kernel, const ProductOperand& o, NodeRef from, int axis,
                     const std::vector<NodeRef>& sizes) {
-    const NodeRef src[] = {o.node};
-    const int64_t which[] = {-1 -
-                             static_cast<int64_t>(copies_.size())};  // distinct from all others
-    NodeRef copy = plan_.g.intern({Op::Contiguous, o.node->dtype, src, which});
-    copies_.push_back({o.node, axis, sizes, copy});
+    const int64_t which[] = {-1 - std::ssize(copies_)};  // distinct from all others
+    NodeRef copy = plan_.g.intern({Op::Contiguous, o.node->dtype, {&from, 1}, which});
+    copies_.push_back({o.node, from, axis, sizes, copy});
     plan_.stage_copy(copy, plan_.origin(plan_.kernels[static_cast<size_t>(kernel)].root),
                      axis == kRowsApart
                          ? "a product reads it often, and its rows share places in caches"
@@ -564,14 +570,17 @@ class OperandPacking {
     std::vector<NodeRef> order;
     for (NodeRef n : plan_.order) {
       order.push_back(n);
-      for (const Copy& c : copies_)
-        if (c.of == n) order.push_back(c.copy);
+      for (const Copy& c : copies_) {
+        if (c.of != n) continue;
+        if (c.from != n && !contains(order, c.from)) order.push_back(c.from);
+        order.push_back(c.copy);
+      }
     }
     plan_.order = std::move(order);
   }
 
   struct Copy {
-    NodeRef of;
+    NodeRef of, from;  // the operand, and it or the block of it that is copied
     int axis;
     std::vector<NodeRef> sizes;  // of what is copied
     NodeRef copy;

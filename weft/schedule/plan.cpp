@@ -590,9 +590,10 @@ void Planner::stage_copy(NodeRef copy, uint64_t origin, const char* reason,
                          std::span<const NodeRef> sizes) {
   origins[copy] = origin;
   stage(copy, uses[copy], sizes);
-  Use& d = uses[copy->src(0)].back();
-  d.load = true;
-  read(d.kernel, copy->src(0));
+  NodeRef from = copy->src(0);
+  for (; !buffer_of.contains(from); from = from->src(0)) push_sources(from, uses[from].size() - 1);
+  uses[from].back().load = true;
+  read(uses[from].back().kernel, from);
   if (options.explain) decisions.push_back({copy, true, reason, origin});
 }
 

@@ -111,8 +111,9 @@ class Planner {
     return found ? *found : 0;
   }
   bool in_reduce(const Use& d) const;
-  /// Gives `copy`, a Contiguous or Pad of something with a buffer, a kernel and a buffer of its
-  /// own. Only the first `sizes` along its axes are written, all where there are none.
+  /// Gives `copy`, a Contiguous or Pad of something with a buffer or a part of it, a kernel and a
+  /// buffer of its own. Only the first `sizes` along its axes are written, all where there are
+  /// none.
   void stage_copy(NodeRef copy, uint64_t origin, const char* reason,
                   std::span<const NodeRef> sizes = {});
   /// Kernel `kernel` reads the buffer of `n`.
