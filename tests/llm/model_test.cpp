@@ -1,5 +1,11 @@
 // Many requests out of one model.
+#include <cinttypes>
+#include <cstdio>
+
 #include "tests/llm/tiny_models.h"
+#include "weft/base/context.h"
+#include "weft/run/realize.h"
+#include "weft/run/stats.h"
 
 namespace weft::llm {
 namespace {
@@ -122,6 +128,77 @@ TEST_F(Models, Embeddings) {
   for (const float x : e) square += static_cast<double>(x) * static_cast<double>(x);
   EXPECT_NEAR(square, 1, 1e-5);
   EXPECT_EQ(m.embedding(tokens), e);
+}
+
+/// Of "plan: 12 bytes = 4 inputs + 4 new outputs + 4 intermediates", as WEFT_DEBUG=2 prints it.
+void note_intermediates(void* most, std::string_view text) {
+  const size_t at = text.rfind("plan: ");
+  int64_t inputs = 0, outputs = 0, intermediates = 0, sum = 0;
+  if (at != std::string_view::npos && std::sscanf(std::string(text.substr(at)).c_str(),
+                                                  "plan: %" SCNd64 " bytes = %" SCNd64
+                                                  " inputs + %" SCNd64 " new outputs + %" SCNd64,
+                                                  &sum, &inputs, &outputs, &intermediates) == 4)
+    *static_cast<int64_t*>(most) = std::max(*static_cast<int64_t*>(most), intermediates);
+}
+
+/// Bytes between what a part of 256 tokens is given and what it gives.
+int64_t intermediates_of_prompt(int64_t layers) {
+  Options options = Options::from_environment();
+  options.debug = 2;
+  Context context(options);
+  const ContextScope scope(context);
+  int64_t most = 0;
+  context.log_sink() = {note_intermediates, &most};
+  const RandomShape shape{"deep", "llama", layers, 256, 4, 2, 512, 320, 512};
+  const GgufModel file = gguf_model(random_model(shape, Codec::Q8_0, 1));
+  Model m(ModelFile{read_config(file.content), Weights(file)},
+          text::Tokenizer::from_gguf(file.content), {.context = 512});
+  Request request;
+  for (TokenId i = 0; i < 256; ++i) request.prompt.push_back(i % 320);
+  request.max_tokens = 1;
+  m.submit(std::move(request));
+  while (!m.idle()) m.step();
+  return most;
+}
+
+TEST_F(Models, MemoryOfAPromptDoesNotGrowWithTheLayers) {
+  const int64_t few = intermediates_of_prompt(2);
+  constexpr int64_t kSum = 256 * 256 * 4;  // of what is before a layer and what the layer makes
+  EXPECT_GT(few, kSum);
+  EXPECT_LT(intermediates_of_prompt(6), few + kSum) << "layers have eight such sums more";
+}
+
+TEST_F(Models, StepsOfSeveralShapesShareTheirMemoryAndStayRightInTurns) {
+  Context context(Options::from_environment());
+  const ContextScope scope(context);
+  Model m = model({.context = 512, .slots = 2});
+  std::vector<TokenId> text;
+  for (TokenId i = 0; i < 300; ++i) text.push_back(1 + i * 7 % 300);
+  const auto answers = [&](const std::vector<TokenId>& firsts) {
+    for (const TokenId first : firsts) {
+      text.front() = first;
+      m.submit(request(text, 8));
+    }
+    std::vector<std::vector<TokenId>> all;
+    for (const auto& [id, result] : run(m)) all.push_back(result.tokens);
+    return all;
+  };
+  const auto live = [&] {
+    collect_garbage(context);
+    return run_stats(context).memory_live;
+  };
+  const auto one = answers({1});
+  answers({2});  // replayed, too
+  const int64_t before = live();
+  const auto two = answers({3, 4});
+  answers({5, 6});
+  EXPECT_LE(live(), before + (int64_t{64} << 10)) << "steps of two rows have memory of their own";
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(answers({1}), one);
+    EXPECT_EQ(answers({3, 4}), two);
+    EXPECT_EQ(answers({4})[0], two[1]);
+    answers({5, 6});  // no slot holds the others any more
+  }
 }
 
 }  // namespace

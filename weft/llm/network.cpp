@@ -58,11 +58,13 @@ Tensor Network::through_layers(Tensor x, const Tensor& positions, double dropout
     const Heads all =
         config_.latent.kv_rank > 0 ? latent_heads(given, i, positions) : heads(given, i, positions);
     const Tensor seen = layer.output(attend(all, i));
-    x = x + normed(seen, layer.attention_post_norm).dropout(dropout);
+    // Kept whole: who reads it would else add up what all layers before made, which lives as long.
+    x = (x + normed(seen, layer.attention_post_norm).dropout(dropout)).contiguous();
     const Tensor y = normed(x, layer.ffn_norm);
     const Tensor made = config_.has_experts(i) ? experts(y, layer.experts) : feed_forward(y, layer);
     x = config_.encoder ? normed(y + made, layer.ffn_post_norm)
                         : x + normed(made, layer.ffn_post_norm).dropout(dropout);
+    x = x.contiguous();
   }
   return normed(x, output_norm_);
 }

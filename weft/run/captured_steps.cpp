@@ -13,6 +13,10 @@ namespace weft {
 
 void CapturedSteps::append(const CompiledSchedule& of, std::span<const int> buffers,
                            std::span<const int> variables, const CallSites& lines) {
+  if (sites.empty()) {  // most have one computation
+    schedule.steps.reserve(of.steps.size());
+    sites.reserve(of.steps.size());
+  }
   for (const CompiledStep& from : of.steps) {
     CompiledStep step = from;
     for (int& b : step.buffers) b = buffers[static_cast<size_t>(b)];

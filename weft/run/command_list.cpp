@@ -1,6 +1,7 @@
 #include "weft/run/command_list.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "weft/base/context.h"
 #include "weft/base/error.h"
@@ -39,6 +40,7 @@ CommandList::CommandList(const CompiledSchedule& schedule)
   // Sized once: the commands' spans point into these.
   slices_.resize(slices);
   vars_.resize(vars);
+  commands_.reserve(schedule.steps.size());
   for (size_t i = 1; i < count.size(); ++i) count[i] += count[i - 1];
   uses_begin_ = count;
   uses_.resize(count.back());
@@ -123,6 +125,9 @@ void CommandList::add_to_segments(size_t i, bool across, const QueuePlan::Place&
 void CommandList::queue_commands() {
   queued_.clear();
   queued_commands_.clear();
+  const auto count = static_cast<size_t>(std::ranges::count_if(commands_, std::not_fn(is_empty)));
+  queued_.reserve(count);
+  queued_commands_.reserve(count);
   for (size_t i = 0; i < commands_.size(); ++i) {
     if (is_empty(commands_[i])) continue;
     queued_.push_back(commands_[i]);

@@ -152,17 +152,18 @@ CapturedSteps steps_to_divide(const ReplayPlan& plan, const std::vector<bool>& c
 }  // namespace
 
 DividedPlan::DividedPlan(const ReplayPlan& plan) {
-  const CapturedSteps steps = steps_without_constants(plan);
-  divide(steps, std::vector<bool>(steps.schedule.steps.size(), true));
+  CapturedSteps steps = steps_without_constants(plan);
+  const std::vector<bool> runs(steps.schedule.steps.size(), true);
+  divide(std::move(steps), runs);
 }
 
 DividedPlan::DividedPlan(const ReplayPlan& plan, const std::vector<bool>& changing) {
-  const CapturedSteps steps = steps_to_divide(plan, changing);
+  CapturedSteps steps = steps_to_divide(plan, changing);
   const Divider divider(plan, steps.schedule, changing);
   kept = divider.kept();
-  divide(steps, divider.in_each_call());
   const std::vector<bool> read = divider.touched(false, false),
                           again = divider.touched(true, false);
+  divide(std::move(steps), divider.in_each_call());
   for (size_t i = 0; i < plan.places.size(); ++i) {
     const int b = plan.places[i].buffer;
     if (b < 0 || !read[static_cast<size_t>(b)]) continue;
@@ -171,14 +172,19 @@ DividedPlan::DividedPlan(const ReplayPlan& plan, const std::vector<bool>& changi
   }
 }
 
-void DividedPlan::divide(const CapturedSteps& steps, const std::vector<bool>& runs) {
+/// Programs of long texts have many steps: they are not there twice.
+void DividedPlan::divide(CapturedSteps steps, const std::vector<bool>& runs) {
+  const auto each = static_cast<size_t>(std::ranges::count(runs, true));
   for (CapturedSteps* part : {&constant, &each_call}) {
     part->schedule.variables = steps.schedule.variables;
     part->schedule.buffers = steps.schedule.buffers;
+    const size_t count = part == &each_call ? each : runs.size() - each;
+    part->schedule.steps.reserve(count);
+    part->sites.reserve(count);
   }
   for (size_t i = 0; i < runs.size(); ++i) {
     CapturedSteps& part = runs[i] ? each_call : constant;
-    part.schedule.steps.push_back(steps.schedule.steps[i]);
+    part.schedule.steps.push_back(std::move(steps.schedule.steps[i]));
     part.sites.push_back(steps.sites[i]);
   }
   // What is kept comes from outside of the one and leaves the other: it lies in no arena.

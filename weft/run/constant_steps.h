@@ -29,7 +29,7 @@ struct DividedPlan {
   std::string text() const;  ///< for people: what is kept; nothing where nothing is
 
  private:
-  void divide(const CapturedSteps& steps, const std::vector<bool>& runs);
+  void divide(CapturedSteps steps, const std::vector<bool>& runs);
 };
 
 }  // namespace weft

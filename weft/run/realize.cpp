@@ -65,7 +65,8 @@ class Realization {
     if (!is_there_already()) execute(*list);
     noted_.reset();
     commit();
-    prepared_->spare->list = std::move(list);
+    // Whoever captures has a list of its own for the calls to come.
+    if (!active_capture(context_)) prepared_->spare->list = std::move(list);
   }
 
  private:
