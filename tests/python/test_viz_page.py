@@ -153,14 +153,19 @@ def test_a_graph_is_walked_through_by_keys(page):
     comes_true(page, "document.querySelector('#main select').value === 'line'")
 
 
-def test_from_a_line_to_its_hot_loop_in_four_clicks(page):
+def test_from_a_line_to_its_hot_loop_in_four_clicks(page, recording):
     page.locator("#tabs button", has_text="Lines").click()
     page.locator("#main td button").first.click()
-    sync_api.expect(page.locator("#main h1")).to_contain_text("kernel")
+    took = {k["kernel"]: k["ns"] for k in asked(recording, "kernels", count=5000)["kernels"]}
+    own = [line["kernels"] for line in asked(recording, "lines")["lines"]]
+    assert len(own[0]) > 1 and all(kernels == sorted(kernels, key=lambda k: -took[k]) for kernels in own)
+    slowest = own[0][0]
+    sync_api.expect(page.locator("#main h1")).to_contain_text(f"kernel {slowest}:")
     sync_api.expect(page.locator(".listing")).to_contain_text("mm")
     page.locator("table[aria-label=Loops] tr", has=page.locator(".hot-name")).locator("button.link").click()
     sync_api.expect(page.locator(".listing .part > .hot").first).to_be_in_viewport()
     sync_api.expect(page.locator("svg[role=img]")).to_have_attribute("aria-label", re.compile("Roofline: .*measured"))
+    assert page.locator("table[aria-label=Decisions] tbody tr").count() > 0   # the reasons
 
 
 def asked(recording, view, **parameters):
@@ -202,6 +207,7 @@ def test_nothing_moves_under_a_click_when_an_answer_comes(page, recording):
     page.route("**/api/pass?**", lambda route: held.append(route))
     page.evaluate(f"location.hash = 'view=pass&pass={number}&mode=graph'")
     drawn(page)
+    sync_api.expect(page.locator("#main .head select")).to_be_visible()   # what the graph is grouped by
     head = page.locator("#main .head button")
     places = [one.bounding_box() for one in head.all()[:7]]
     held[0].continue_()
@@ -236,6 +242,17 @@ def test_a_node_is_shown_before_its_texts_are_there(page):
     held[0].continue_()
     sync_api.expect(title).not_to_have_text("brief")
     sync_api.expect(page.locator("aside pre")).to_be_visible()
+
+
+def test_a_realization_that_was_never_scheduled_shows_what_was_compiled(page, recording):
+    """As of a program that was killed while it compiled."""
+    compiled = [p for p in asked(recording, "passes", realization=0, count=5000)["passes"] if p["kernel"] is None]
+    largest = max(compiled, key=lambda p: p["size_after"])
+    page.route("**/api/drawing?realization=0**", lambda route: route.fulfill(status=400, json={"error": {"message": "it had not ended"}}))
+    page.evaluate("location.hash = 'view=graph&realization=0&again=1'")
+    sync_api.expect(page.locator("#main .head")).to_contain_text(f"{largest['name']}: ")
+    assert page.locator("[role=alert]").count() == 0
+    page.problems.clear()   # the browser's own word of the refusal
 
 
 def test_a_long_strip_is_seen_where_it_can_be_read(page):

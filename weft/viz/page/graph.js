@@ -70,8 +70,8 @@ export class GraphPane {
     const { passes } = await view("passes", { realization, count: 1000 }).catch(() => ({ passes: [] }));
     const largest = passes.filter((pass) => pass.kernel === null).reduce((most, pass) => (pass.size_after > (most?.size_after ?? 0) ? pass : most), null);
     if (!largest) return false;
-    this.what = { pass: largest.pass };
-    this.of = `what ${largest.name} made: `;
+    this.what = { pass: largest.pass, side: "both" };   // as the pass's own pane: one drawing
+    this.of = `${largest.name}: `;
     await this.load();
     return true;
   }

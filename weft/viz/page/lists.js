@@ -2,7 +2,7 @@
 import { view } from "./api.js";
 import { bytes, count, element, link, percent, rate, table, time } from "./dom.js";
 
-const MOST_LINKS = 4;   // a row is a line
+const MOST_LINKS = 3;   // a row is a line
 
 class ListPane {
   constructor(place, tools, load) {

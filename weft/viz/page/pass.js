@@ -43,7 +43,7 @@ export class PassPane {
     for (const tab of this.tabs) tab.setAttribute("aria-pressed", String(tab.dataset.mode === this.mode));
     try {
       if (this.mode === "graph") this.ready.catch((error) => this.say(error.message));   // a large one's text takes longer
-      else await this.ready;
+      await (this.mode === "graph" ? null : this.ready);   // not before the constructor is through: the head is not there yet
       await this.show();
     } catch (error) {
       this.say(error.message);
