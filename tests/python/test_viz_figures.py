@@ -46,6 +46,10 @@ def count(value):
     return f"{value:,}"
 
 
+def rate(value, unit):
+    return scaled(value, [prefix + unit for prefix in ("", "k", "M", "G", "T", "P")], 1000)
+
+
 def signed(value, text):
     return "" if value == 0 else ("−" if value < 0 else "+") + text(abs(value))
 
@@ -101,6 +105,12 @@ class Watched:
         names = [re.sub(r"\s+$", "", name) for name in found.locator("th").all_text_contents()]
         return [dict(zip(names, row)) for row in found.evaluate(
             "t => [...t.tBodies[0].rows].map((row) => [...row.cells].map((cell) => cell.textContent))")]
+
+    def facts(self):
+        return dict(zip(*(self.page.locator(f"#main dl.facts {part}").all_text_contents() for part in ("dt", "dd"))))
+
+    def differences(self):
+        return self.page.locator("#main .diff .part > div").all_text_contents()
 
     def texts(self):
         return self.page.evaluate("window.painted")
@@ -179,6 +189,14 @@ def test_tables_paint_the_figures(watched):
     for row, shown in zip(given["kernels"], watched.table("Kernels of both"), strict=True):
         assert (shown["kernel"], shown["what"], shown["first"], shown["second"], shown["difference"]) == (
             row["name"], row["what"], time(row["ns"]), time(row["other_ns"]), signed(row["difference"], time))
+    for row, shown in zip(given["spans"], watched.table("Spans of both"), strict=True):
+        assert (shown["span"], shown["what"], shown["count"], shown["first"], shown["second"], shown["difference"]) == (
+            row["name"], row["what"], f"{count(row['count'])} / {count(row['other_count'])}", time(row["ns"]), time(row["other_ns"]), signed(row["difference"], time))
+    in_all = {row[""]: row for row in watched.table("In all")}
+    for what, key, text in [("from begin to end", "ns", time), ("compiling", "compile_ns", time), ("in kernels", "kernel_ns", time), ("launches", "launches", count),
+                            ("memory at the peak", "peak", size)]:
+        one, other = given["one"][key], given["other"][key]
+        assert (in_all[what]["first"], in_all[what]["second"], in_all[what]["difference"]) == (text(one), text(other), signed(other - one, text))
     for row, shown in zip(given["memory"], watched.table("Memory of both"), strict=True):
         assert (shown["kind"], shown["first"], shown["second"]) == (row["kind"], size(row["bytes"]), size(row["other_bytes"]))
 
@@ -186,13 +204,89 @@ def test_tables_paint_the_figures(watched):
 def test_the_kernel_pane_paints_the_figures(watched):
     watched.go(view="kernel", kernel=0)
     kernel = watched.answer("kernel")
-    facts = dict(zip(*(watched.page.locator(f"#main dl.facts {part}").all_text_contents() for part in ("dt", "dd"))))
+    facts = watched.facts()
     assert facts["runs"] == count(kernel["runs"])
     assert facts["time"].startswith(f"{time(kernel['ns'])} in all, {time(kernel['median_ns'])} median")
     assert facts["compiled in"] == time(kernel["compile_ns"])
     for text in kernel["texts"]:
         watched.page.locator("[role=tab]").nth(kernel["texts"].index(text)).click()
         assert watched.page.locator("[role=tabpanel]").text_content().strip() == text["text"].strip(), text["kind"]
+
+
+def test_the_kernel_pane_says_why(watched, printed):
+    of = next(k["kernel"] for k in printed("kernels", [])["kernels"] if {"decisions", "alternatives", "applied"} <= {
+        name for name, value in printed("kernel", [("kernel", str(k["kernel"]))]).items() if value})
+    watched.go(view="kernel", kernel=of)
+    kernel = watched.answer("kernel")
+    for row, shown in zip(kernel["decisions"], watched.table("Decisions"), strict=True):
+        assert (shown[""], shown["value"], shown["because"], shown["line"]) == ("staged" if row["staged"] else "fused", row["value"], row["reason"], row["line"])
+    for row, shown in zip(kernel["alternatives"], watched.table("Alternatives"), strict=True):
+        assert (shown[""], shown["plan"], shown["cycles"]) == ("chosen" if row["chosen"] else "", row["plan"], count(int(rounded(row["cycles"], 0))))
+    assert watched.page.locator("#main .body > ul li").all_text_contents() == kernel["applied"]
+
+
+def test_the_code_and_the_roofline_paint_the_figures(watched, printed):
+    of = printed("kernels", [])["kernels"][0]["kernel"]   # that took longest
+    watched.go(view="kernel", kernel=of)
+    code, roof = watched.answer("code"), watched.answer("roofline")
+    assert code["loops"]
+    for loop, shown in zip(code["loops"], watched.table("Loops"), strict=True):
+        assert shown["loop"].strip() == f"{loop['loop']}{' hot' if loop['hot'] else ''}"
+        assert (shown["lines"], shown["instructions"], shown["cycles"], shown["chain"], shown["in, out"]) == (
+            f"{loop['first']} to {loop['last']}", count(loop["instructions"]), rounded(loop["cycles"], 1), rounded(loop["chain"], 1),
+            f"{size(loop['loaded'])}, {size(loop['stored'])}")
+        assert shown["ports"] == ", ".join(f"{port['port']} {rounded(port['cycles'], 1)}" for port in loop["ports"] if port["cycles"] >= 0.05)
+    rows = watched.page.locator(".listing .part > div")
+    sync_api.expect(rows).to_have_count(len(code["lines"]))
+    for line, shown in zip(code["lines"], rows.all_text_contents(), strict=True):
+        assert shown.startswith(f"{line['line']:5} {line['registers']} ")
+        words = shown[7 + len(line["registers"]):].strip()
+        said = line["text"].strip() + (f";{line['latency']} {line['port']}{line['frame']}" if line["port"] else "")
+        assert re.sub(r"\s", "", words) == re.sub(r"\s", "", said)
+    assert watched.page.locator(".registers button").all_text_contents() == [register["name"] for register in code["registers"]]
+    words = watched.page.locator("figure svg").get_attribute("aria-label")
+    precise = f"{roof['intensity']:#.3g}".rstrip(".")
+    assert f"{precise} FLOP per byte; measured {rate(roof['flops'] / roof['measured_seconds'], 'FLOP/s')} (dot)" in words
+    assert words.removeprefix("Roofline: ") == watched.page.locator("figcaption").text_content()
+
+
+def test_the_pass_pane_paints_the_figures(watched, printed):
+    of = a_pass_with_rules(printed)
+    signs = {"added": "+", "removed": "−", "same": " "}
+    lines = lambda diff: [f"⋯ {count(line['count'])} lines the same" if line["kind"] == "skipped" else
+                          f"{'' if line['before'] is None else line['before']}{'' if line['after'] is None else line['after']}{signs[line['kind']]}{line['text']}" for line in diff]
+    watched.go(view="pass", **{"pass": of})
+    given, facts = watched.answer("pass"), watched.facts()
+    assert watched.page.locator("#main h1").text_content() == f"{given['name']} of {given['subject']}"
+    assert (facts["took"], facts["size"]) == (time(given["ns"]), f"{count(given['size_before'])} → {count(given['size_after'])}")
+    assert facts.get("afterwards", "") == given["afterwards"] and facts.get("line", "") == given["line"]
+    for rule, shown in zip(given["rules"], watched.table("Rules that fired"), strict=True):
+        assert (shown["rule"], shown["fired"], shown["proof"], shown["source"]) == (rule["rule"], count(rule["count"]), rule["proof"] or "none known", rule["source"])
+    assert watched.differences() == lines(given["diff"])
+    for side in ("before", "after"):
+        watched.go(view="pass", **{"pass": of}, mode=side)
+        assert watched.page.locator("#main .code").text_content() == given[side]
+    watched.go(view="pass", **{"pass": of}, mode="rewrites", step=0)
+    given, facts = watched.answer("firing"), watched.facts()
+    assert f"1 of {count(given['total'])}" in watched.page.locator("#main .body > .row").text_content()
+    assert {name: facts[name] for name in ("rule", "text", "source", "before", "after")} == {name: given[name] for name in ("rule", "text", "source", "before", "after")}
+    assert watched.differences() == lines(given["diff"])
+
+
+def test_results_and_the_tree_paint_the_figures(watched):
+    watched.go(view="search", text="exp2")
+    given = watched.answer("search")
+    assert watched.page.locator("#main h1").text_content() == f"{count(given['total'])} places with ‘exp2’"
+    assert given["results"]
+    number = lambda value: "" if value is None else str(value)
+    for row, shown in zip(given["results"], watched.table("Results"), strict=True):
+        assert shown == {"kind": row["kind"], "what": row["text"], **{name: number(row[name]) for name in ("realization", "pass", "kernel")}}
+    items = watched.page.locator("#tree > li > .item")
+    passes = lambda r: f"{count(r['passes'])} {'pass' if r['passes'] == 1 else 'passes'} " if r["passes"] else ""
+    for run, name, more in zip(watched.answer("realizations")["realizations"], items.locator(".name").all_text_contents(),
+                               items.locator(".more").all_text_contents(), strict=True):
+        assert name == f"{run['kind']} {run['realization']}{': ' if run['line'] else ''}{run['line']}"
+        assert more == f"{'failed ' if run['failed'] else ''}{passes(run)}{time(run['ns'])}"
 
 
 def test_canvases_paint_names_and_figures_of_the_json(watched):

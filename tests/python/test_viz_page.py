@@ -153,14 +153,125 @@ def test_a_graph_is_walked_through_by_keys(page):
     comes_true(page, "document.querySelector('#main select').value === 'line'")
 
 
-def test_from_a_line_to_its_hot_loop_in_four_clicks(page):
+def test_from_a_line_to_its_hot_loop_in_four_clicks(page, recording):
     page.locator("#tabs button", has_text="Lines").click()
     page.locator("#main td button").first.click()
-    sync_api.expect(page.locator("#main h1")).to_contain_text("kernel")
+    took = {k["kernel"]: k["ns"] for k in asked(recording, "kernels", count=5000)["kernels"]}
+    own = [line["kernels"] for line in asked(recording, "lines")["lines"]]
+    assert len(own[0]) > 1 and all(kernels == sorted(kernels, key=lambda k: -took[k]) for kernels in own)
+    slowest = own[0][0]
+    sync_api.expect(page.locator("#main h1")).to_contain_text(f"kernel {slowest}:")
     sync_api.expect(page.locator(".listing")).to_contain_text("mm")
     page.locator("table[aria-label=Loops] tr", has=page.locator(".hot-name")).locator("button.link").click()
     sync_api.expect(page.locator(".listing .part > .hot").first).to_be_in_viewport()
     sync_api.expect(page.locator("svg[role=img]")).to_have_attribute("aria-label", re.compile("Roofline: .*measured"))
+    assert page.locator("table[aria-label=Decisions] tbody tr").count() > 0   # the reasons
+
+
+def asked(recording, view, **parameters):
+    words = [word for name, value in parameters.items() for word in ("--param", f"{name}={value}")]
+    return json.loads(subprocess.run([weft(), "viz", recording, "--text", view, "--json", *words], check=True, capture_output=True).stdout)
+
+
+def test_passes_lead_to_the_one_before_and_the_next(page, recording):
+    largest = max(asked(recording, "passes", count=5000)["passes"], key=lambda p: p["size_after"])["pass"]
+    given = asked(recording, "pass", **{"pass": largest})
+    assert given["previous"] is not None and given["next"] is not None
+    at = lambda number: comes_true(page, f"new URLSearchParams(location.hash.slice(1)).get('pass') === '{number}'")
+    page.evaluate(f"location.hash = 'view=pass&pass={largest}&mode=graph'")
+    step = lambda to: page.locator(f"#main .head [data-to={to}]")
+    step("next").click()
+    at(given["next"])
+    step("previous").click()
+    at(largest)
+    step("previous").click()
+    at(given["previous"])
+    page.keyboard.press("n")
+    at(largest)
+    page.keyboard.press("p")
+    at(given["previous"])
+    assert "mode=graph" in page.evaluate("location.hash")
+    first = given["previous"]
+    while (before := asked(recording, "pass", **{"pass": first})["previous"]) is not None:
+        first = before
+    page.evaluate(f"location.hash = 'view=pass&pass={first}'")
+    sync_api.expect(step("previous")).to_be_disabled()
+    sync_api.expect(step("next")).to_be_enabled()
+    page.keyboard.press("p")
+    sync_api.expect(page.locator("#status")).to_have_text("This is the first pass.")
+
+
+def test_nothing_moves_under_a_click_when_an_answer_comes(page, recording):
+    number = max(asked(recording, "passes", count=5000)["passes"], key=lambda p: p["firings"])["pass"]
+    held = []
+    page.route("**/api/pass?**", lambda route: held.append(route))
+    page.evaluate(f"location.hash = 'view=pass&pass={number}&mode=graph'")
+    drawn(page)
+    sync_api.expect(page.locator("#main .head select")).to_be_visible()   # what the graph is grouped by
+    head = page.locator("#main .head button")
+    places = [one.bounding_box() for one in head.all()[:7]]
+    held[0].continue_()
+    sync_api.expect(page.locator("#main h1")).not_to_have_text(f"pass {number}")
+    assert [one.bounding_box() for one in head.all()[:7]] == places
+
+
+def test_the_tree_marks_nothing_that_is_not_shown(page, recording):
+    shown = page.locator("#tree [aria-selected=true]")
+    page.keyboard.press("ArrowDown")
+    sync_api.expect(shown).to_have_count(1)
+    number = max(p["pass"] for p in asked(recording, "passes", count=5000)["passes"])   # of a realization that is closed
+    page.evaluate(f"location.hash = 'view=pass&pass={number}'")
+    sync_api.expect(shown).to_have_count(0)
+    page.go_back()
+    sync_api.expect(shown).to_have_count(1)
+
+
+def test_a_node_is_shown_before_its_texts_are_there(page):
+    held = []
+
+    def brief(route):
+        answer = route.fetch()
+        route.fulfill(response=answer, json={**answer.json(), "label": "brief", "text": "", "shape": "", "complete": False})
+    page.route("**/api/box?**", lambda route: brief(route) if "without_waiting" in route.request.url else held.append(route))
+    drawn(page)
+    page.locator("#main canvas").focus()
+    page.keyboard.press("ArrowDown")
+    title = page.locator("aside h1")
+    sync_api.expect(title).to_have_text("brief")
+    assert page.locator("aside pre").count() == 0
+    held[0].continue_()
+    sync_api.expect(title).not_to_have_text("brief")
+    sync_api.expect(page.locator("aside pre")).to_be_visible()
+
+
+def test_a_realization_that_was_never_scheduled_shows_what_was_compiled(page, recording):
+    """As of a program that was killed while it compiled."""
+    compiled = [p for p in asked(recording, "passes", realization=0, count=5000)["passes"] if p["kernel"] is None]
+    largest = max(compiled, key=lambda p: p["size_after"])
+    page.route("**/api/drawing?realization=0**", lambda route: route.fulfill(status=400, json={"error": {"message": "it had not ended"}}))
+    page.evaluate("location.hash = 'view=graph&realization=0&again=1'")
+    sync_api.expect(page.locator("#main .head")).to_contain_text(f"{largest['name']}: ")
+    assert page.locator("[role=alert]").count() == 0
+    page.problems.clear()   # the browser's own word of the refusal
+
+
+def test_a_long_strip_is_seen_where_it_can_be_read(page):
+    levels = []
+
+    def long(route):
+        answer = route.fetch()
+        route.fulfill(response=answer, json={**answer.json(), "width": 1e5, "height": 300})
+    page.route("**/api/drawing?**", long)
+    page.on("request", lambda r: levels.append(int(re.search(r"level=(-?\d+)", r.url)[1])) if "/api/tile" in r.url else None)
+    page.evaluate("location.hash = 'view=graph&realization=1'")
+    end = time.time() + 20
+    while not levels and time.time() < end:
+        page.wait_for_timeout(50)
+    assert levels[-1] <= 1   # boxes with labels
+    page.keyboard.press(" ")
+    while levels[-1] < 6 and time.time() < end:
+        page.wait_for_timeout(50)
+    assert levels[-1] >= 6   # all of it
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ namespace {
 constexpr int64_t kBytes = int64_t{256} << 20;  // far beyond any cache
 constexpr int64_t kBlock = int64_t{1} << 20;
 constexpr size_t kRepeats = 5;
-constexpr int64_t kFmaSteps = 1 << 22, kTileSteps = 1 << 18;
+constexpr int64_t kTileSteps = 1 << 18;
 
 // GCC's vector extension: one register where the machine has such, several where not.
 typedef float Float16 __attribute__((vector_size(64)));
@@ -177,16 +177,15 @@ double measured_copy_bandwidth(Context& context) {
   return 2 * static_cast<double>(kBytes) / seconds;
 }
 
-double measured_f32_flops(Context& context) {
+double measured_f32_flops(Context& context, int64_t steps) {
   ThreadPool& pool = context.thread_pool();
   const FmaLoop loop = fma_loop(kernel_target(context));
   const double seconds = median_seconds([&] {
     pool.parallel_for(pool.size(), [&](int64_t begin, int64_t end, int) {
-      for (int64_t i = begin; i < end; ++i)
-        keep(static_cast<uint64_t>(loop.run(kFmaSteps, 0.001f)));
+      for (int64_t i = begin; i < end; ++i) keep(static_cast<uint64_t>(loop.run(steps, 0.001f)));
     });
   });
-  return 2.0 * loop.numbers * kFmaSteps * pool.size() / seconds;
+  return 2.0 * loop.numbers * static_cast<double>(steps) * pool.size() / seconds;
 }
 
 double measured_narrow_flops(Context& context, DType dtype) {

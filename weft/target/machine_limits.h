@@ -12,7 +12,8 @@ class Context;
 /// Each takes a tenth of a second or so, of all threads.
 double measured_read_bandwidth(Context& context);  ///< bytes per second from memory
 double measured_copy_bandwidth(Context& context);  ///< bytes read and written per second
-double measured_f32_flops(Context& context);       ///< fused multiply-adds count as two
+/// Fused multiply-adds count as two. `steps` of 16 registers a core: 2^22 take 20 ms, six times.
+double measured_f32_flops(Context& context, int64_t steps = int64_t{1} << 22);
 /// Of products of bf16 or bytes: by tiles, or as many times that of f32 as fit in its place.
 double measured_narrow_flops(Context& context, DType dtype);
 

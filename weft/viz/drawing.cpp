@@ -162,8 +162,13 @@ void Drawing::refine() {
   placed_ = std::move(fine);
 }
 
-std::string Drawing::label(uint32_t box) const {
-  if (graph_.group_of[box] == kNoGroup) return data_->label(node_of(box));
+std::string Drawing::node_label(size_t node, bool brief) const {
+  if (!brief) return data_->label(node);
+  return strformat("{} {}", data_->kind_names[data_->kinds[node]], data_->dtype(node));
+}
+
+std::string Drawing::label(uint32_t box, bool brief) const {
+  if (graph_.group_of[box] == kNoGroup) return node_label(node_of(box), brief);
   const size_t nodes = graph_.members.of(box).size();
   return strformat("{} ({})", group_names_[graph_.group_of[box]], nodes);
 }
@@ -239,20 +244,23 @@ std::string Drawing::tile_json(TileId id) const {
 }
 
 // All edges are looked at: a few milliseconds of a million, and only of a box that is chosen.
-void Drawing::write_neighbours(JsonWriter& json, uint32_t box) const {
+void Drawing::write_neighbours(JsonWriter& json, uint32_t box, bool brief) const {
   const auto list = [&](const char* name, uint32_t Edge::* here, uint32_t Edge::* there) {
     size_t listed = 0;
     json.key(name).begin_array();
     for (const Edge& e : graph_.edges)
       if (e.*here == box && listed++ < kMostListed)
-        json.begin_object().field("box", e.*there).field("label", label(e.*there)).end_object();
+        json.begin_object()
+            .field("box", e.*there)
+            .field("label", label(e.*there, brief))
+            .end_object();
     json.end_array();
   };
   list("sources", &Edge::to, &Edge::from);
   list("users", &Edge::from, &Edge::to);
 }
 
-std::string Drawing::box_json(uint32_t box) const {
+std::string Drawing::box_json(uint32_t box, bool without_waiting) const {
   if (box >= graph_.size())
     fail("viz.parameter", "there is no box {}; the drawing has {}", box, graph_.size());
   constexpr std::string_view kMarks[] = {"", "same", "added", "removed", "changed"};
@@ -260,6 +268,7 @@ std::string Drawing::box_json(uint32_t box) const {
   const size_t node = node_of(box);
   const auto [left, right] = now->tiles.beside(box);
   const auto members = graph_.members.of(box);
+  const bool brief = without_waiting && !data_->has_texts_at_hand();
   JsonWriter json;
   json.begin_object()
       .field("box", box)
@@ -267,11 +276,11 @@ std::string Drawing::box_json(uint32_t box) const {
       .field("y", now->layout.centres[box].y);
   json.field("width", static_cast<double>(boxes_[box].width))
       .field("height", static_cast<double>(boxes_[box].height));
-  json.field("label", label(box))
-      .field("text", data_->detail(node))
+  json.field("label", label(box, brief))
+      .field("text", brief ? "" : data_->detail(node))
       .field("line", data_->line(node));
   json.field("dtype", data_->dtype(node))
-      .field("shape", data_->shape(node))
+      .field("shape", brief ? "" : data_->shape(node))
       .field("mark", kMarks[looks_[box].mark])
       .field("layer", data_->layer(node));
   json.field("kernel", data_->kernel(node))
@@ -283,11 +292,12 @@ std::string Drawing::box_json(uint32_t box) const {
   for (size_t i = 0; i < std::min(members.size(), kMostListed); ++i)
     json.begin_object()
         .field("node", members[i])
-        .field("label", data_->label(members[i]))
+        .field("label", node_label(members[i], brief))
         .end_object();
   json.end_array();
-  write_neighbours(json, box);
-  return json.field("left", left).field("right", right).end_object().take();
+  write_neighbours(json, box, brief);
+  json.field("left", left).field("right", right).field("complete", !brief);
+  return json.end_object().take();
 }
 
 }  // namespace weft::viz

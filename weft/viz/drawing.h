@@ -47,11 +47,15 @@ class Drawing {
   /// {"box", "x", "y", "width", "height", "label", "text", "line", "dtype", "shape", "mark",
   /// "kernel", "bytes",
   ///  "ns", "group", "nodes", "members": [{"node", "label"}], "sources": [{"box", "label"}],
-  ///  "users", "left", "right"}
-  std::string box_json(uint32_t box) const;
+  ///  "users", "left", "right", "complete"}; complete: all of it is there. What lies deep in a
+  ///  large
+  /// graph has its texts only after half a second; without_waiting: labels are then of op and
+  /// dtype, and shape and text are empty.
+  std::string box_json(uint32_t box, bool without_waiting = false) const;
   /// The box that node `node` of the graph is part of. Error: viz.parameter.
   uint32_t box_of(uint64_t node) const;
-  std::string label(uint32_t box) const;
+  /// brief: of op and dtype alone.
+  std::string label(uint32_t box, bool brief = false) const;
 
  private:
   struct Placed;  // what refine() replaces
@@ -62,7 +66,8 @@ class Drawing {
   std::vector<double> places_of(const Drawing& before) const;
   void size_boxes();
   std::shared_ptr<Placed> placed() const;
-  void write_neighbours(JsonWriter& json, uint32_t box) const;
+  void write_neighbours(JsonWriter& json, uint32_t box, bool brief) const;
+  std::string node_label(size_t node, bool brief) const;
   uint32_t node_of(uint32_t box) const { return graph_.members.of(box)[0]; }
 
   const std::unique_ptr<const GraphData> data_;

@@ -59,7 +59,8 @@ void give_way() {
 
 }  // namespace
 
-Drawings::Drawings() : refiner_([this] { refine_in_turn(); }) {}
+Drawings::Drawings(Refine refine)
+    : refine_(std::move(refine)), refiner_([this] { refine_in_turn(); }) {}
 
 Drawings::~Drawings() {
   {
@@ -124,7 +125,7 @@ void Drawings::refine_in_turn() {
     if (ending_) return;
     lock.unlock();
     try {
-      drawing->refine();
+      refine_(*drawing);
     } catch (const std::exception&) {
       // For want of memory: it stays coarse.
     }

@@ -3,6 +3,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -18,7 +19,9 @@ namespace weft::viz {
 /// asked for last first.
 class Drawings {
  public:
-  Drawings();
+  using Refine = std::function<void(Drawing&)>;
+
+  explicit Drawings(Refine refine = &Drawing::refine);
   ~Drawings();
   Drawings(const Drawings&) = delete;
 
@@ -45,6 +48,7 @@ class Drawings {
   std::condition_variable changed_;
   std::deque<Entry> entries_;  // the last one used first
   bool ending_ = false;
+  const Refine refine_;
   std::thread refiner_;
 };
 

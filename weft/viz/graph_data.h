@@ -50,6 +50,8 @@ class GraphData {
   virtual int64_t ns(size_t) const { return 0; }
   /// Makes what texts take long to be made from; other threads may ask for some meanwhile.
   virtual void prepare() const {}
+  /// Whether labels, shapes and texts take no longer than it takes to write them.
+  virtual bool has_texts_at_hand() const { return true; }
 };
 
 /// What the parameters of the view `graph` ask for; an Error with a code viz.* where that is not

@@ -118,10 +118,11 @@ std::string Site::api(std::string_view name, Parameters parameters) {
     return drawing->tile_json(
         {static_cast<int>(std::clamp<int64_t>(level_or_place(parameters, "level"), -1000, 1000)),
          level_or_place(parameters, "x"), level_or_place(parameters, "y")});
-  if (parameters.has("node"))
-    return drawing->box_json(drawing->box_of(static_cast<uint64_t>(parameters.number("node", 0))));
-  return drawing->box_json(
-      static_cast<uint32_t>(std::min<int64_t>(parameters.number("box", 0), UINT32_MAX)));
+  const auto box =
+      parameters.has("node")
+          ? drawing->box_of(static_cast<uint64_t>(parameters.number("node", 0)))
+          : static_cast<uint32_t>(std::min<int64_t>(parameters.number("box", 0), UINT32_MAX));
+  return drawing->box_json(box, parameters.has("without_waiting"));
 }
 
 HttpResponse Site::dispatch(const HttpRequest& request) {

@@ -82,6 +82,11 @@ class NodeGraph final : public GraphData {
       for (size_t k = i; k < std::min(order_.size(), i + kAtOnce); ++k)
         source_.get(order_.numbers[k]);
     }
+    prepared_ = true;
+  }
+  bool has_texts_at_hand() const override {
+    constexpr size_t kSoonThere = 30'000;  // nodes: some ten milliseconds
+    return prepared_ || order_.size() <= kSoonThere;
   }
 
  private:
@@ -111,6 +116,7 @@ class NodeGraph final : public GraphData {
 
   mutable std::mutex mutex_;
   mutable std::atomic<int> waiting_ = 0;
+  mutable std::atomic<bool> prepared_ = false;
   mutable NodeSource source_;
   StoredOrder order_;
   const std::vector<BufferRow>* inputs_;

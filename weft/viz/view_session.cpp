@@ -188,7 +188,11 @@ std::string view_lines(const Session& session, const Parameters&) {
   for (uint32_t i = 0; i < data.runs.size(); ++i)
     if (!data.runs[i].line.empty()) lines[data.runs[i].line].runs.push_back(i);
   std::vector<std::pair<std::string_view, const Line*>> order;
-  for (const auto& [text, line] : lines) order.emplace_back(text, &line);
+  for (auto& [text, line] : lines) {
+    std::ranges::sort(line.kernels, {},
+                      [&](uint32_t k) { return std::pair(~data.kernels[k].ns, k); });
+    order.emplace_back(text, &line);
+  }
   std::ranges::sort(order, {}, [](const auto& l) { return std::pair(~l.second->ns, l.first); });
   JsonWriter json;
   json.begin_object().field("total", order.size()).key("lines").begin_array();

@@ -83,7 +83,7 @@ constexpr View kViews[] = {
     {"rules", kRules, "rewrite rules, where they fired, what is proved of them", view_rules},
     {"recompile", kRecompile, "a kernel's code with rules switched off, and without",
      view_recompile},
-    {"lines", {}, "the user's lines: kernels and time of each", view_lines},
+    {"lines", {}, "the user's lines: kernels and time of each, the longest first", view_lines},
     {"statistics", kStatistics, "time by pass and span, counters, history", view_statistics},
     {"search", kSearch, "where an op, dtype, rule, line, kernel or pass occurs", view_search},
     {"views", {}, "this table", view_views},

@@ -13,7 +13,7 @@ const $ = (id) => document.getElementById(id);
 const TABS = [["graph", "Graph"], ["timeline", "Timeline"], ["compare", "Compare"], ["kernels", "Kernels"], ["lines", "Lines"], ["rules", "Rules"], ["statistics", "Statistics"]];
 const KEYS = [
   ["↑ ↓", "the item before, the next"], ["Enter", "open and close an item; expand a group; open a node's kernel"], ["← →", "the rewrite before, the next; close and open an item"],
-  ["Space", "show all of a graph or timeline"], ["g", "the graph of what is chosen"], ["s", "the difference as text"], ["c", "the kernel's code"], ["f", "the control flow of a kernel's code"],
+  ["p n", "the pass before, the next"], ["Space", "show all of a graph or timeline"], ["g", "the graph of what is chosen"], ["s", "the difference as text"], ["c", "the kernel's code"], ["f", "the control flow of a kernel's code"],
   ["r", "group nodes: by none, by line, by layer, by kernel"], ["t m k l u i", "timeline, compare, kernels, lines, rules, statistics"], ["/", "search"], ["?", "this list"],
   ["In a graph:", "arrows go to sources, users, neighbours; Shift+arrows move; + and - zoom"], ["In a timeline:", "arrows go from span to span; Shift+arrows move; + and - zoom; Enter opens the kernel; [ and ] mark what is seen as the first and second to compare"],
 ];
@@ -58,7 +58,9 @@ function show(to) {
     const extra = element("span", { className: "row" });
     pane.onHead = (parts) => extra.replaceChildren(...parts);
     const head = element("div", { className: "head" }, ...pane.head, extra);
+    const within = $("main").contains(document.activeElement);
     $("main").replaceChildren(...(pane.head.length ? [head] : []), pane.root);
+    if (within) $("main").focus({ preventScroll: true });   // what had the focus is gone
     $("main").scrollTop = 0;
   }
   for (const tab of $("tabs").children) tab.setAttribute("aria-pressed", String(tab.dataset.view === (to.view ?? "graph")));
@@ -124,8 +126,9 @@ function describe() {
   const { processes, missing, unproved } = session;
   const one = processes[0];
   const unfinished = processes.filter((p) => !p.finished).length;
-  $("session").textContent = [one ? one.command.join(" ") : "", processes.length > 1 ? `${processes.length} processes` : "", one?.device, one?.machine, bytes(session.bytes),
-    `${count(processes.reduce((sum, p) => sum + p.kernels, 0))} kernels`, unfinished ? `${unfinished} not finished` : ""].filter(Boolean).join(" · ");
+  $("session").textContent = [unfinished ? `${unfinished} not finished` : "", processes.length > 1 ? `${processes.length} processes` : "", one ? one.command.join(" ") : "", one?.device, one?.machine, bytes(session.bytes),
+    `${count(processes.reduce((sum, p) => sum + p.kernels, 0))} kernels`].filter(Boolean).join(" · ");
+  $("session").title = $("session").textContent;
   const said = missing.map((m) => m.text);
   if (unproved.length) said.push(`no proof is known of rules that fired: ${unproved.join(", ")}`);
   if (said.length) say(said.join("; "));
@@ -149,8 +152,8 @@ async function start() {
     $("main").replaceChildren(element("p", { className: "body error", role: "alert" }, error.message));
     return;
   }
-  describe();
   show(placeOf(location.hash));
+  describe();   // what is missing is said last
   await tree.load();
   tree.follow(place);
   $("tree").focus({ preventScroll: true });

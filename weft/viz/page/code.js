@@ -49,13 +49,13 @@ export class CodePanel {
 
   loops() {
     return table([
-      { name: "loop", of: (l) => element("span", { className: l.hot ? "hot-name" : "" }, `${"\u00a0\u00a0".repeat(l.depth - 1)}${l.loop}${l.hot ? " hot" : ""}`) },
-      { name: "lines", of: (l) => button(`${l.first} to ${l.last}`, () => this.show(l.first), { className: "link" }) },
+      { name: "loop", short: true, of: (l) => element("span", { className: l.hot ? "hot-name" : "" }, `${"\u00a0\u00a0".repeat(l.depth - 1)}${l.loop}${l.hot ? " hot" : ""}`) },
+      { name: "lines", short: true, of: (l) => button(`${l.first} to ${l.last}`, () => this.show(l.first), { className: "link" }) },
       { name: "instructions", of: (l) => count(l.instructions), number: true, sort: (l) => l.instructions },
       { name: "cycles", of: (l) => cycles(l.cycles), number: true, sort: (l) => l.cycles },
       { name: "chain", of: (l) => cycles(l.chain), number: true, sort: (l) => l.chain },
       { name: "ports", of: (l) => l.ports.filter((p) => p.cycles >= 0.05).map((p) => `${p.port} ${cycles(p.cycles)}`).join(", ") },
-      { name: "in, out", of: (l) => `${bytes(l.loaded)}, ${bytes(l.stored)}` },
+      { name: "in, out", short: true, of: (l) => `${bytes(l.loaded)}, ${bytes(l.stored)}` },
     ], this.code.loops, "Loops");
   }
 

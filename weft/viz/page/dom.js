@@ -91,11 +91,11 @@ export function fillInParts(root, total, make, join = (rows) => [part(rows, rows
   return upTo;
 }
 
-// columns: [{name, of(row) -> text or node, sort(row)?, number?, mono?}]. Headers sort where they can.
+// columns: [{name, of(row) -> text or node, sort(row)?, number?, mono?, short?}]; numbers and what is short are never broken. Headers sort where they can.
 export function table(columns, rows, label) {
   const body = element("tbody");
   const made = (row) => element("tr", {}, ...columns.map((column) =>
-    element("td", { className: column.number ? "number" : column.mono ? "mono" : "" }, column.of(row) ?? "")));
+    element("td", { className: column.number ? "number" : column.mono ? "mono" : column.short ? "short" : "" }, column.of(row) ?? "")));
   const fill = (sorted) => {
     body.replaceChildren();
     fillInParts(body, sorted.length, (i) => made(sorted[i]), (rows) => rows);

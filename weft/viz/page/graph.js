@@ -4,6 +4,7 @@ import { bytes, button, canvasPane, count, element, facts, link, listenTo, time 
 import { palette, TILE, Tiles } from "./tiles.js";
 
 const LOWEST = -2;
+const THIN = 0.1;   // of the pane
 const ARROWS = { ArrowUp: "sources", ArrowDown: "users", ArrowLeft: "left", ArrowRight: "right" };
 
 export class GraphPane {
@@ -51,14 +52,28 @@ export class GraphPane {
       const first = !this.info;
       this.info = info;
       this.showInfo();
-      if (first || this.untouched || !this.isInView()) this.fit();
+      if (first || this.untouched || !this.isInView()) this.fit(false);
       this.showChosen();
       this.pane.redraw();
       if (!info.fine) this.waitForFine(this.tiles);
     } catch (error) {
+      if (await this.takePass()) return;
       this.say(error.message);
       this.aside.replaceChildren(element("p", { className: "error", role: "alert" }, error.message));
     }
+  }
+
+  // Of a realization that never came to be scheduled, the largest of what was compiled.
+  async takePass() {
+    const { realization } = this.what;
+    if (realization === undefined) return false;
+    const { passes } = await view("passes", { realization, count: 1000 }).catch(() => ({ passes: [] }));
+    const largest = passes.filter((pass) => pass.kernel === null).reduce((most, pass) => (pass.size_after > (most?.size_after ?? 0) ? pass : most), null);
+    if (!largest) return false;
+    this.what = { pass: largest.pass, side: "both" };   // as the pass's own pane: one drawing
+    this.of = `${largest.name}: `;
+    await this.load();
+    return true;
   }
 
   // A large graph is coarse at first.
@@ -73,14 +88,14 @@ export class GraphPane {
       this.showInfo();
       tiles.refresh();
       this.lookAt(middle.x * sx, middle.y * sy, this.scale);
-      if (this.untouched) this.fit();
+      if (this.untouched) this.fit(this.whole);
       performance.mark("graph.fine");
     }
   }
 
   showInfo() {
     const { nodes, boxes, edges, fine, loops } = this.info;
-    this.title.textContent = [`${count(nodes)} nodes`, boxes !== nodes ? `${count(boxes)} boxes` : "", `${count(edges)} edges`,
+    this.title.textContent = (this.of ?? "") + [`${count(nodes)} nodes`, boxes !== nodes ? `${count(boxes)} boxes` : "", `${count(edges)} edges`,
       loops ? `${count(loops)} that go back` : "", fine ? "" : "being laid out"].filter(Boolean).join(", ");
   }
 
@@ -101,12 +116,17 @@ export class GraphPane {
     this.pane.redraw();
   }
 
-  fit() {
+  // All of it; else, where that would be a thin strip, so much of its middle as is as high or wide as the pane.
+  fit(whole = true) {
     if (!this.info) return;
     const [w, h] = this.size();
-    const scale = Math.min(w / (this.info.width + 40), h / (this.info.height + 40), 1);
-    this.lookAt(this.info.width / 2, this.info.height / 2, scale);
+    const { width, height } = this.info;
+    const [across, down] = [w / (width + 40), h / (height + 40)];
+    const all = Math.min(across, down, 1);
+    const isStrip = Math.min(width * all / w, height * all / h) < THIN;
+    this.lookAt(width / 2, height / 2, whole || !isStrip ? all : Math.min(Math.max(across, down), 1));
     this.untouched = true;
+    this.whole = whole;
   }
 
   isInView() {
@@ -228,21 +248,30 @@ export class GraphPane {
     return null;
   }
 
+  // What lies deep in a large graph has its texts only a little later.
   async choose(parameters, move = true) {
     try {
-      const box = await view("box", { ...this.drawing, ...parameters });
-      this.chosen = box;
-      this.showChosen();
-      const [w, h] = this.size();
-      const [px, py] = [(box.x - this.x) * this.scale, (box.y - this.y) * this.scale];
-      const far = px < 40 || py < 40 || px > w - 40 || py > h - 40 || this.scale < 0.2;
-      if (move && far) this.lookAt(box.x, box.y, Math.max(this.scale, 0.7));
-      this.untouched = false;
-      this.pane.redraw();
-      this.say(`${box.label}${box.mark ? `, ${box.mark}` : ""}; ${box.sources.length} sources, ${box.users.length} users; ${box.line}`);
+      const { drawing } = this;
+      const box = await view("box", { ...drawing, ...parameters, without_waiting: 1 });
+      this.showBox(box, move);
+      if (box.complete) return;
+      const whole = await view("box", { ...drawing, box: box.box });
+      if (this.chosen === box) this.showBox(whole, false);
     } catch (error) {
       this.say(error.message);
     }
+  }
+
+  showBox(box, move) {
+    this.chosen = box;
+    this.showChosen();
+    const [w, h] = this.size();
+    const [px, py] = [(box.x - this.x) * this.scale, (box.y - this.y) * this.scale];
+    const far = px < 40 || py < 40 || px > w - 40 || py > h - 40 || this.scale < 0.2;
+    if (move && far) this.lookAt(box.x, box.y, Math.max(this.scale, 0.7));
+    this.untouched = false;
+    this.pane.redraw();
+    this.say(`${box.label}${box.mark ? `, ${box.mark}` : ""}; ${box.sources.length} sources, ${box.users.length} users${box.line ? `; ${box.line}` : ""}`);
   }
 
   showChosen() {
@@ -262,7 +291,7 @@ export class GraphPane {
     this.aside.replaceChildren(element("h1", {}, box.label),
       facts([["line", box.line], ["layer", box.layer], ["dtype", box.dtype], ["shape", box.shape], ["mark", box.mark], ["bytes", box.bytes > 0 ? bytes(box.bytes) : ""],
         ["time", box.ns > 0 ? time(box.ns) : ""], ["nodes", isGroup ? count(box.nodes) : ""]]),
-      element("div", {}, ...toggles), element("pre", { className: "code" }, box.text),
+      element("div", {}, ...toggles), ...(box.text ? [element("pre", { className: "code" }, box.text)] : []),
       ...list("Sources", box.sources), ...list("Users", box.users),
       ...(isGroup ? [element("h2", {}, "Nodes"), element("ul", {}, ...box.members.map((m) => element("li", {}, m.label)))] : []));
   }

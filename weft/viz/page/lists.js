@@ -2,6 +2,8 @@
 import { view } from "./api.js";
 import { bytes, count, element, link, percent, rate, table, time } from "./dom.js";
 
+const MOST_LINKS = 3;   // a row is a line
+
 class ListPane {
   constructor(place, tools, load) {
     Object.assign(this, tools);
@@ -14,7 +16,7 @@ class ListPane {
   }
 
   kernelLink(kernel, name) { return kernel === null ? name : link(name, () => this.go({ view: "kernel", kernel })); }
-  passLinks(passes) { return element("span", {}, ...passes.slice(0, 12).flatMap((pass) => [link(String(pass), () => this.go({ view: "pass", pass })), " "]), passes.length > 12 ? "…" : ""); }
+  passLinks(passes) { return element("span", {}, ...passes.slice(0, MOST_LINKS).flatMap((pass) => [link(String(pass), () => this.go({ view: "pass", pass })), " "]), passes.length > MOST_LINKS ? "…" : ""); }
 }
 
 function shareBar(share) {
@@ -27,7 +29,7 @@ async function kernels() {
   const { kernels: all, total, ns } = await view("kernels", { count: 1000 });
   return [element("h1", {}, `${count(total)} kernels, ${time(ns)}`), table([
     { name: "kernel", of: (k) => this.kernelLink(k.kernel, k.name), sort: (k) => k.name },
-    { name: "share", of: (k) => shareBar(k.share ?? 0), sort: (k) => k.share },
+    { name: "share", short: true, of: (k) => shareBar(k.share ?? 0), sort: (k) => k.share },
     { name: "time", of: (k) => time(k.ns), number: true, sort: (k) => k.ns }, { name: "runs", of: (k) => count(k.runs), number: true, sort: (k) => k.runs },
     { name: "median", of: (k) => time(k.median_ns), number: true, sort: (k) => k.median_ns },
     { name: "FLOP/s", of: (k) => (k.gflops ? rate(k.gflops * 1e9, "") : ""), number: true, sort: (k) => k.gflops ?? 0 },
@@ -56,9 +58,9 @@ async function rules({ text = "", all = "" }) {
   return [element("h1", {}, `${count(found.length)} rules${text ? ` with ‘${text}’` : ""}${all ? "" : " that fired"}, ${count(unproved)} without a known proof`),
     element("p", {}, link(all ? "only those that fired" : "all rules", () => this.go({ view: "rules", all: all ? undefined : 1 })), " ", text ? link("without the filter", () => this.go({ view: "rules" })) : ""),
     table([
-      { name: "rule", of: (r) => r.rule, sort: (r) => r.rule }, { name: "set", of: (r) => r.set, sort: (r) => r.set }, { name: "domain", of: (r) => r.domain, sort: (r) => r.domain },
+      { name: "rule", of: (r) => r.rule, sort: (r) => r.rule }, { name: "set", short: true, of: (r) => r.set, sort: (r) => r.set }, { name: "domain", of: (r) => r.domain, sort: (r) => r.domain },
       { name: "fired", of: (r) => count(r.fired), number: true, sort: (r) => r.fired }, { name: "proof", of: (r) => r.proof || (r.native ? "native" : "none known"), sort: (r) => r.proof },
-      { name: "text", of: (r) => r.text, mono: true }, { name: "passes", of: (r) => this.passLinks(r.passes) }, { name: "source", of: (r) => r.source, sort: (r) => r.source },
+      { name: "text", of: (r) => r.text, mono: true }, { name: "passes", short: true, of: (r) => this.passLinks(r.passes) }, { name: "source", of: (r) => r.source, sort: (r) => r.source },
     ], found, "Rules")];
 }
 
@@ -66,7 +68,7 @@ async function statistics() {
   const s = await view("statistics");
   const all = s.passes.reduce((sum, p) => sum + p.ns, 0) || 1;
   const parts = [element("h1", {}, "Statistics"), element("h2", {}, "Compile time by pass"), table([
-    { name: "pass", of: (p) => p.name, sort: (p) => p.name }, { name: "share", of: (p) => shareBar(p.ns / all), sort: (p) => p.ns },
+    { name: "pass", of: (p) => p.name, sort: (p) => p.name }, { name: "share", short: true, of: (p) => shareBar(p.ns / all), sort: (p) => p.ns },
     { name: "time", of: (p) => time(p.ns), number: true, sort: (p) => p.ns }, { name: "runs", of: (p) => count(p.runs), number: true, sort: (p) => p.runs },
     { name: "changed", of: (p) => count(p.changed), number: true, sort: (p) => p.changed }, { name: "rules", of: (p) => count(p.firings), number: true, sort: (p) => p.firings },
   ], s.passes, "Compile time by pass"), element("h2", {}, "Spans"), table([

@@ -14,16 +14,24 @@ export class PassPane {
     this.pass = Number(place.pass);
     this.body = element("div", { className: "fill" });
     this.root = this.body;
-    this.title = element("h1", {}, `pass ${this.pass}`);
+    this.title = element("h1", { className: "line" }, `pass ${this.pass}`);
     this.tabs = MODES.map(([mode, name]) => button(name, () => this.go({ view: "pass", pass: this.pass, mode }), { "data-mode": mode }));
-    this.head = [this.title, ...this.tabs];
+    this.steps = [["previous", "‹ previous (p)"], ["next", "next › (n)"]].map(([to, name]) => button(name, () => this.turn(to), { "data-to": to }));
+    this.head = [this.title, ...this.steps, ...this.tabs];   // as wide as they are from the first: nothing moves under a click
     this.ready = view("pass", { pass: this.pass }).then((data) => {
       this.data = data;
       this.title.textContent = `${data.name}${data.subject ? ` of ${data.subject}` : ""}`;
-      const step = (name, to) => button(name, () => this.go({ view: "pass", pass: to, mode: this.mode === "rewrites" ? undefined : this.mode }), { disabled: to === null });
-      this.title.after(step("‹ previous", data.previous), step("next ›", data.next));
+      for (const step of this.steps) step.disabled = data[step.dataset.to] === null;
     });
     this.update(place);
+  }
+
+  // To the pass before or the next, once it is known which that is.
+  async turn(to) {
+    await this.ready.catch(() => {});
+    const pass = this.data?.[to] ?? null;
+    if (pass === null) this.say(to === "next" ? "This is the last pass." : "This is the first pass.");
+    else this.go({ view: "pass", pass, mode: this.mode === "rewrites" ? undefined : this.mode });
   }
 
   // Whether a place is shown by this pane.
@@ -35,7 +43,7 @@ export class PassPane {
     for (const tab of this.tabs) tab.setAttribute("aria-pressed", String(tab.dataset.mode === this.mode));
     try {
       if (this.mode === "graph") this.ready.catch((error) => this.say(error.message));   // a large one's text takes longer
-      else await this.ready;
+      await (this.mode === "graph" ? null : this.ready);   // not before the constructor is through: the head is not there yet
       await this.show();
     } catch (error) {
       this.say(error.message);
@@ -99,6 +107,7 @@ export class PassPane {
     if (this.mode === "graph" && this.graph?.globalKey(key)) return true;
     if (key === "g") this.go({ view: "pass", pass, mode: "graph" });
     else if (key === "s") this.go({ view: "pass", pass, mode: "diff" });
+    else if (key === "n" || key === "p") this.turn(key === "n" ? "next" : "previous");
     else if (key === "c" && (this.data?.kernel ?? null) !== null) this.go({ view: "kernel", kernel: this.data.kernel });
     else if ((key === "ArrowRight" || key === "ArrowLeft") && this.data?.firings && this.mode !== "graph") {
       const step = this.mode === "rewrites" ? this.step + (key === "ArrowRight" ? 1 : -1) : 0;

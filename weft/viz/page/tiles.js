@@ -20,7 +20,7 @@ function paintLines(context, lines, colours, level) {
   context.strokeStyle = colours.edge;
   for (const cut of [0, 1]) {
     context.setLineDash(cut ? [3, 3] : []);
-    context.globalAlpha = cut || level > 3 ? 0.35 : 0.8;
+    context.globalAlpha = cut || level > 1 ? 0.35 : 0.8;   // many of small boxes lie side by side
     context.beginPath();
     for (let i = 0; i < lines.length; i += 5) {
       if (lines[i + 4] !== cut) continue;

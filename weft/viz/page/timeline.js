@@ -74,7 +74,7 @@ export class TimelinePane {
     const { asked } = this;
     const width = this.end - this.begin;
     const near = asked && this.begin >= asked.begin && this.end <= asked.end && width > asked.width / 2 && width < asked.width * 1.5;
-    if (!near) this.timer = setTimeout(() => this.ask(), 60);
+    if (!near) this.timer = setTimeout(() => this.ask(), 30);
     this.pane.redraw();
   }
 

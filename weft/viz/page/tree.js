@@ -81,7 +81,7 @@ export class Tree {
       try {
         const children = await item.children();
         item.group.replaceChildren(...children.map((child) => this.make(child, item.level + 1)));
-        if (!children.length) item.group.replaceChildren(element("li", { role: "none", className: "quiet" }, "nothing"));
+        if (!children.length) item.group.replaceChildren(element("li", { role: "none", className: "none quiet" }, "nothing"));
       } catch (error) {
         this.say(error.message);
       }
@@ -102,9 +102,9 @@ export class Tree {
   follow(place) {
     const same = (item) => item.place && Object.keys(item.place).every((key) => key === "mode" || String(item.place[key]) === String(place[key]))
       && (item.place.step !== undefined || place.step === undefined || item.place.view !== "pass");
-    if (this.chosen && same(this.chosen)) return;
-    const found = [...this.items.values()].find(same);
+    const found = this.chosen && same(this.chosen) ? this.chosen : [...this.items.values()].find(same);
     if (found) this.choose(found, false);
+    else if (place.view === "pass" || place.view === "kernel") this.chosen?.li.setAttribute("aria-selected", "false");   // of an item that is closed
   }
 
   visible() {
@@ -144,14 +144,16 @@ export class Tree {
     }
     return all.map((r) => ({
       key: `realization ${r.realization}`, name: `${r.kind} ${r.realization}${r.line ? `: ${r.line}` : ""}`,
-      more: `${r.failed ? "failed " : ""}${r.passes ? `${count(r.passes)} passes ` : ""}${time(r.ns)}`,
+      more: `${r.failed ? "failed " : ""}${r.passes ? `${count(r.passes)} ${r.passes === 1 ? "pass" : "passes"} ` : ""}${time(r.ns)}`,
       place: { view: "graph", realization: r.realization }, children: () => this.partsOf(r),
     }));
   }
 
   // The passes over all of it, then each kernel with its own.
   async partsOf(realization) {
-    const { passes, total } = await view("passes", { realization: realization.realization, changed: this.changed, count: AT_ONCE });
+    const passesOf = (changed) => view("passes", { realization: realization.realization, changed, count: AT_ONCE });
+    const some = await passesOf(this.changed);
+    const { passes, total } = some.total || !realization.passes ? some : await passesOf();   // where none changed anything, all
     const kernels = new Map(realization.kernels.map((k) => [k.kernel ?? `name ${k.name}`, { ...k, passes: [] }]));
     for (const id of realization.compiled) if (!kernels.has(id)) kernels.set(id, { kernel: id, name: `kernel ${id}`, passes: [] });
     const own = [];
@@ -174,7 +176,7 @@ export class Tree {
 
   passItem(pass) {
     return {
-      key: `pass ${pass.pass}`, name: pass.name, more: `${pass.firings ? `${count(pass.firings)} ` : ""}${time(pass.ns)}`,
+      key: `pass ${pass.pass}`, name: pass.name, more: `${pass.firings ? `${count(pass.firings)} fired, ` : ""}${time(pass.ns)}`,
       place: { view: "pass", pass: pass.pass }, children: pass.firings ? () => this.firingsOf(pass) : undefined,
     };
   }
