@@ -286,10 +286,9 @@ class OperandPacking {
     plan_.stop_reading(kernel, o.node);
   }
 
-  /// Of a copy whose innermost axis is `axis`, as far as the product reads it where variables say
-  /// how far: what lies behind is not copied. The copy has room for all, so that steps through it
-  /// are numbers. Parts whose sizes are numbers share one copy. Of a constant all is copied, once
-  /// for all values of variables, and of what is looked up, by indices that only the product reads.
+  /// Of a copy whose innermost axis is `axis`, as far as variables say that the product reads it;
+  /// with room for all, so that steps are numbers. Parts of fixed sizes share one copy. All is
+  /// copied of a constant, and of what is looked up by indices that only the product reads.
   std::vector<NodeRef> sizes_read(const ProductOperand& o, NodeRef from, int axis) {
     std::vector<NodeRef> sizes(from->shape->span().begin(), from->shape->span().end());
     if (plan_.constants.contain(o.node) || from != o.node) return sizes;
