@@ -110,8 +110,8 @@ NodeRef fold_all(Graph& g, const Target& target, Fold fold, std::span<const Node
 }
 
 NodeRef fold_lanes(Graph& g, Fold fold, NodeRef vector) {
-  // In vectors as long as there are any: half of the lanes with the other half. Of conditions, whose
-  // lanes are bits, all are tested at once.
+  // In vectors as long as there are any: half of the lanes with the other half. Of conditions,
+  // whose lanes are bits, all are tested at once.
   while (!is_bool(vector->dtype) && vector->lanes > 2) {
     std::vector<NodeRef> halves[2];
     for (size_t k = 0; k < vector->lanes; ++k)
