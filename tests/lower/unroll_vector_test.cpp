@@ -156,6 +156,18 @@ TEST(LowerVector, ReductionOverAVectorAlone) {
   EXPECT_EQ(vector_nodes(p, Op::Add, 2), 1u) << print_program(p);
 }
 
+/// Whether any lane needs more steps is asked of all of them at once, and not by halves.
+TEST(LowerVector, ConditionsOfLanesAreTestedAtOnce) {
+  KernelBuilder k;
+  NodeRef v = k.range(16, 0, Binding::Vector);
+  k.store(k.param(1, DType::F32, 16), v, k.g.alu(Op::Sin, {k.load(k.param(0, DType::F32, 16), v)}));
+  const auto p = expect_same(k.kernel(), {numbers(DType::F32, 16), zeros(DType::F32, 16)});
+  EXPECT_GT(count(p, Op::Range), 0u) << print_program(p);
+  for (NodeRef n : p.code)
+    EXPECT_FALSE(is_bool(n->dtype) && is_alu(n->op) && n->lanes > 1 && n->lanes < 16)
+        << print_program(p);
+}
+
 TEST(LowerVector, ScanInLanes) {
   KernelBuilder k;
   NodeRef t = k.range(6, 1), v = k.range(4, 0, Binding::Vector);

@@ -49,6 +49,12 @@ inline Kernel expect_kept(const Kernel& kernel, const Buffers& buffers, int bits
   return expect_kept(kernel, buffers, target_with_bits(bits), variables);
 }
 
+inline bool has_binding(const Kernel& kernel, Binding binding) {
+  for (NodeRef n : Toposort(kernel.sink))
+    if (n->op == Op::Range && range_binding(n) == binding) return true;
+  return false;
+}
+
 /// out[i, j] = sum over k of a * b, with a and b stored as their strides say.
 inline Kernel matmul_kernel(int64_t m, int64_t n, int64_t k, bool a_transposed, bool b_transposed) {
   KernelBuilder b;

@@ -20,6 +20,25 @@ BenchOperand below(int64_t most, Dims64 dims, DType dtype = DType::I64) {
   return {std::move(dims), dtype, Fill::Below, most};
 }
 
+/// Rows that are written to given places, wide ones and of lengths that no vector divides.
+void add_writes_of_rows(std::vector<BenchCase>& cases) {
+  const auto add = [&](const char* name, const char* torch,
+                       BenchValues (*compute)(const BenchValues&)) {
+    cases.push_back({"selection",
+                     std::string(name) + " of 256 rows to 256 x {}",
+                     {1000, 1001, 16384},
+                     [](int64_t n) -> BenchOperands {
+                       return {floats({256, n}), below(256, {256}), floats({256, n})};
+                     },
+                     compute,
+                     torch});
+  };
+  add("index_add", "a.index_add(0, b, c)",
+      [](const BenchValues& v) -> BenchValues { return {index_add(v[0], 0, v[1], v[2])}; });
+  add("index_copy", "a.index_copy(0, b, c)",
+      [](const BenchValues& v) -> BenchValues { return {index_copy(v[0], 0, v[1], v[2])}; });
+}
+
 }  // namespace
 
 void add_movement(std::vector<BenchCase>& cases) {
@@ -85,25 +104,6 @@ void add_movement(std::vector<BenchCase>& cases) {
                    [](int64_t n) -> BenchOperands { return {floats({n, 16, 112, 112})}; },
                    [](In v) -> Out { return {interpolate(v[0], {224, 224}, Resize::Linear)}; },
                    "F.interpolate(a, (224, 224), mode='bilinear')"});
-}
-
-/// Rows that are written to given places, wide ones and of lengths that no vector divides.
-static void add_writes_of_rows(std::vector<BenchCase>& cases) {
-  const auto add = [&](const char* name, const char* torch,
-                       BenchValues (*compute)(const BenchValues&)) {
-    cases.push_back({"selection",
-                     std::string(name) + " of 256 rows to 256 x {}",
-                     {1000, 1001, 16384},
-                     [](int64_t n) -> BenchOperands {
-                       return {floats({256, n}), below(256, {256}), floats({256, n})};
-                     },
-                     compute,
-                     torch});
-  };
-  add("index_add", "a.index_add(0, b, c)",
-      [](const BenchValues& v) -> BenchValues { return {index_add(v[0], 0, v[1], v[2])}; });
-  add("index_copy", "a.index_copy(0, b, c)",
-      [](const BenchValues& v) -> BenchValues { return {index_copy(v[0], 0, v[1], v[2])}; });
 }
 
 void add_selection(std::vector<BenchCase>& cases) {

@@ -65,7 +65,10 @@ std::optional<Borders> borders_of(const KernelInfo& info, Graph& g, size_t range
 std::optional<Borders> remainder_of(const KernelInfo& info, const Target& target, size_t range) {
   int64_t lanes = target.max_lanes;
   for (const Access& a : info.accesses) {
-    if ((a.deps & bit(range)) == 0) continue;
+    if ((a.deps & bit(range)) == 0) {
+      if (a.is_store()) return {};  // it would be there twice
+      continue;
+    }
     if ((a.masked | a.opaque) & bit(range) || std::abs(a.stride[range]) != 1) return {};
     lanes = std::min<int64_t>(lanes, target.lanes(a.node->src(0)->dtype));
   }

@@ -70,6 +70,13 @@ TransposeCost transpose_cost(int64_t columns, int64_t lanes) {
   return {all.loads / each, all.permutations / each};
 }
 
+/// Whether this is a store whose remainders are stored lane by lane, and are not peeled.
+bool stores_in_order(const KernelInfo& info, const Access& a) {
+  bool in_order = false;
+  each(a.deps, [&](size_t r) { in_order |= info.ranges[r].in_order; });
+  return a.is_store() && in_order;
+}
+
 }  // namespace
 
 double uneven_share(double tiles) { return std::ceil(tiles / kWorkers) * kWorkers / tiles; }
@@ -290,13 +297,6 @@ bool CostModel::stored_once(const Access& a, const Tiling& tiling) const {
   bool overlap = false;
   each(a.deps, [&](size_t r) { overlap |= info_.ranges[r].extent % tiling.ranges[r].size() != 0; });
   return overlap;
-}
-
-/// Whether this is a store whose remainders are stored lane by lane, and are not peeled.
-static bool stores_in_order(const KernelInfo& info, const Access& a) {
-  bool in_order = false;
-  each(a.deps, [&](size_t r) { in_order |= info.ranges[r].in_order; });
-  return a.is_store() && in_order;
 }
 
 /// What arithmetic, load and store ports need for one iteration, whichever is most.

@@ -143,6 +143,18 @@ bool order_by(LoopNest& nest, const std::vector<LoopNest::Axis>& loops, Rank&& r
   return true;
 }
 
+/// The outer loop of `shared`, which is to be moved around loops that store in order: each of their
+/// steps then goes on along a run of what lies side by side, not to a line of every page.
+LoopNest::Axis around_runs(LoopNest& nest, const KernelInfo& info, LoopNest::Axis shared,
+                           int64_t enough_items) {
+  const bool in_order = std::ranges::any_of(info.ranges, &RangeInfo::in_order);
+  if (!in_order || info.has_folds() || shared == nest.loops()[0]) return shared;
+  const int64_t size = divisor_of(nest.size(shared));
+  const int64_t few = std::max(kFewItems, enough_items / kItemsOfRuns);
+  const int64_t run = divisor_up_to(size, std::min(kRun, size / few));
+  return run > 1 ? nest.split(shared, run, Tail::Exact).outer : shared;
+}
+
 }  // namespace
 
 bool hoist_reductions(LoopNest& nest, const KernelInfo& info) {
@@ -257,18 +269,6 @@ void keep_stores_near(LoopNest& nest, const KernelInfo& info) {
   const auto most = static_cast<int64_t>(kReadAtOnce / read);
   if (const int64_t copies = divisor_up_to(divisor_of(nest.size(far)), most); copies > 1)
     nest.bind(nest.split(far, copies, Tail::Exact).inner, Binding::Unroll);
-}
-
-/// The outer loop of `shared`, which is to be moved around loops that store in order: each of their
-/// steps then goes on along a run of what lies side by side, not to a line of every page.
-static LoopNest::Axis around_runs(LoopNest& nest, const KernelInfo& info, LoopNest::Axis shared,
-                                  int64_t enough_items) {
-  const bool in_order = std::ranges::any_of(info.ranges, &RangeInfo::in_order);
-  if (!in_order || info.has_folds() || shared == nest.loops()[0]) return shared;
-  const int64_t size = divisor_of(nest.size(shared));
-  const int64_t few = std::max(kFewItems, enough_items / kItemsOfRuns);
-  const int64_t run = divisor_up_to(size, std::min(kRun, size / few));
-  return run > 1 ? nest.split(shared, run, Tail::Exact).outer : shared;
 }
 
 void share_out(LoopNest& nest, const KernelInfo& info, int64_t enough_items) {

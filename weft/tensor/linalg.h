@@ -50,7 +50,7 @@ std::pair<Tensor, Tensor> eigh(const Tensor& a, CallSite = CallSite::here());
 /// two shifts (Francis 1961), four times as many as columns, then substitution. The steps square
 /// the matrix: the error is some eps |a| for most, but 1e-10 |a| in f64 where eigenvalues differ by
 /// factors of 1e14. Gradients are of losses that do not depend on the vectors' phases, of matrices
-/// whose eigenvalues are all different.
+/// whose eigenvalues are all different. Of up to 511 columns: steps are 16 n^2 kernels.
 std::pair<Tensor, Tensor> eig(const Tensor& a, CallSite = CallSite::here());
 struct SVD {
   Tensor u, s, vt;  ///< u @ diag(s) @ vt = a, s descending
