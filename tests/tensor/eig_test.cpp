@@ -76,6 +76,21 @@ TEST(Eig, SolvesWhatItSays) {
   expect_solution(Tensor::eye(5, DType::F64), 1e-13);
 }
 
+/// Matrices that need more steps than others are found among many.
+TEST(Eig, StepsSufficeForManyMatrices) {
+  Tensor::manual_seed(5);
+  for (const DType dtype : {DType::F32, DType::F64}) {
+    const double tolerance = dtype == DType::F64 ? 1e-11 : 1e-3;
+    for (const int64_t n : {3, 6, 20}) {
+      const Tensor a = Tensor::randn({200, n, n}, dtype).realize();
+      expect_solution(a, tolerance);
+      expect_solution(a.triu(-1).realize(), tolerance);
+    }
+    // Every usual step leaves it as it is.
+    expect_solution(matrix({0, -0.5, 0, 1, 0, -0.5, 0, 1, 0}, 3).cast(dtype), tolerance);
+  }
+}
+
 TEST(Eig, GradientsEqualFiniteDifferences) {
   Tensor::manual_seed(3);
   const Tensor a = Tensor::randn({4, 4}, DType::F64).realize(),
