@@ -39,6 +39,15 @@ class KnownFormsTest : public ::testing::Test {
   KnownPrograms known{g, normal};
 };
 
+/// What patterns of kernels would have to look through.
+TEST_F(KnownFormsTest, WhatStopsGradientsIsGone) {
+  NodeRef x = buffer(1), plain = g.alu(Op::Neg, {x});
+  NodeRef once = g.make(Op::Detach, DType::F32, {x}),
+          stopped = g.alu(Op::Neg, {g.make(Op::Detach, DType::F32, {once})});
+  EXPECT_EQ(form({stopped}).values, form({plain}).values);
+  EXPECT_TRUE(is_known({stopped}));
+}
+
 TEST_F(KnownFormsTest, OfOtherBuffers) {
   const auto program = [this](int64_t a, int64_t b) {
     return g.add(buffer(a), g.mul(buffer(b), g.constant(Value::of(DType::F32, 2.0))));

@@ -30,7 +30,8 @@ Target small_machine(const char* name) {
 
 class Attention : public TensorTest {
  protected:
-  /// The graph of `x` with inputs in the place of its buffers.
+  /// The graph of `x` as it comes to the schedule: with inputs in the place of its buffers, and
+  /// nothing that is there for gradients alone.
   NodeRef with_inputs(const Tensor& x) {
     NodeRef given = g_.import(x.node());
     NodeRef root = InlinedCalls(g_, {&given, 1}).image(given);
@@ -38,6 +39,7 @@ class Attention : public TensorTest {
     params_.clear();
     const auto& table = context_.get<BufferTable>();
     for (NodeRef n : Toposort(root)) {
+      if (n->op == Op::Detach) replaced.set(n, substitute(g_, n->src(0), replaced));
       if (n->op != Op::Buffer) continue;
       eval::Extents extents;
       for (NodeRef d : n->shape->span()) extents.push_back(d->vmin);

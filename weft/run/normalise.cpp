@@ -69,6 +69,8 @@ class Normaliser {
         if (n->int_arg(0) == default_device_ && source(n, n->src(0))->device == 0)
           return source(n, n->src(0));
         break;
+      // Gradients are made by now.
+      case Op::Detach: return source(n, n->src(0));
       case Op::Buffer: return input(n);
       case Op::Bind: return variable(n->src(0), n->src(1)->vmin);
       case Op::Variable: return nullptr;  // stands for nothing outside of a Bind

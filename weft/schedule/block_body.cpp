@@ -156,9 +156,7 @@ class BlockBody {
 
   /// Whether axes are all that differs between it and its source: here each value has those of all
   /// ranges.
-  bool is_same_here(NodeRef n) const {
-    return !c_.leaves.contains(n) && (is_movement(n->op) || n->op == Op::Detach);
-  }
+  bool is_same_here(NodeRef n) const { return !c_.leaves.contains(n) && is_movement(n->op); }
 
   /// As a sum over `closed` reads it; null where it has none.
   NodeRef source(NodeRef n, const std::vector<size_t>& closed) {

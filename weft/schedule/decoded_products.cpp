@@ -54,8 +54,8 @@ struct Cone {
 };
 
 bool is_leaf(NodeRef n) {
-  return n->op != Op::Cat && n->op != Op::Detach && n->op != Op::Const && n->op != Op::Iota &&
-         !is_movement(n->op) && !is_alu(n->op);
+  return n->op != Op::Cat && n->op != Op::Const && n->op != Op::Iota && !is_movement(n->op) &&
+         !is_alu(n->op);
 }
 
 /// False where it is made of much, or of positions that are data.

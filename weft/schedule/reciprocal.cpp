@@ -16,7 +16,7 @@ NodeRef repeated_along(NodeRef n, std::span<const int64_t> axes) {
     const bool along = std::ranges::find(axes, static_cast<int64_t>(a)) != axes.end();
     if (along ? x->dim(a)->vmax != 1 : x->dim(a) != n->dim(a)) return nullptr;
   }
-  while (x->op == Op::Reshape || x->op == Op::Detach) x = x->src(0);
+  while (x->op == Op::Reshape) x = x->src(0);
   return x;
 }
 

@@ -23,7 +23,7 @@ constexpr Deps bit(size_t i) { return Deps{1} << i; }
 bool is_moved(NodeRef n) { return is_movement(n->op) && n->op != Op::Gather; }
 
 NodeRef below_views(NodeRef n) {
-  while (is_moved(n) || n->op == Op::Cast || n->op == Op::Detach) n = n->src(0);
+  while (is_moved(n) || n->op == Op::Cast) n = n->src(0);
   return n;
 }
 
@@ -62,7 +62,7 @@ class SoftmaxFinder {
     if (!owner || owner_.contains(n)) return;
     if (is_product(n, *owner)) {
       found[*owner].positions.push_back(position);
-    } else if (is_moved(n) || is_alu(n->op) || n->op == Op::Detach || n->op == Op::Reduce) {
+    } else if (is_moved(n) || is_alu(n->op) || n->op == Op::Reduce) {
       owner_.set(n, *owner);
     }
   }
@@ -290,7 +290,7 @@ class ConeFinder {
   /// once for all blocks.
   bool is_read(NodeRef n, Deps deps) const {
     if (n->op == Op::Iota) return false;
-    const bool follows = is_moved(n) || is_alu(n->op) || n->op == Op::Reduce || n->op == Op::Detach;
+    const bool follows = is_moved(n) || is_alu(n->op) || n->op == Op::Reduce;
     const bool by_row = (deps & bit(c_.row)) != 0, by_key = (deps & bit(c_.key)) != 0;
     if (!follows || n->dtype == DType::Index) return true;
     if (by_row && by_key) return false;
@@ -417,7 +417,7 @@ class ConeFinder {
       if (c_.conditions.empty()) masked_.set(n, true);
       if (n->op == Op::Where && is_float_const(n->src(2), -INFINITY))
         add_condition(n->src(0), indices), n = n->src(1);
-      else if (is_moved(n) || n->op == Op::Detach || (n->op == Op::Cast && is_float(n->dtype)))
+      else if (is_moved(n) || (n->op == Op::Cast && is_float(n->dtype)))
         n = n->src(0);
       else if (n->op == Op::Mul && n->src(1)->op == Op::Const && n->src(1)->dtype == n->dtype &&
                const_value(n->src(1)).as_double() > 0)
@@ -448,8 +448,7 @@ class ConeFinder {
     const auto zero = [&](NodeRef n) { return found.contains(n); };
     for (NodeRef n : c_.computed) {
       bool all = n == c_.exponential;
-      if (is_moved(n) || n->op == Op::Detach || n->op == Op::Cast || n->op == Op::Neg ||
-          n->op == Op::Div)
+      if (is_moved(n) || n->op == Op::Cast || n->op == Op::Neg || n->op == Op::Div)
         all |= zero(n->src(0));
       if (n->op == Op::Mul) all |= zero(n->src(0)) || zero(n->src(1));
       if (n->op == Op::Add) all |= zero(n->src(0)) && zero(n->src(1));
