@@ -5,6 +5,7 @@
 #include "tests/tensor/tensor_test.h"
 #include "weft/run/realize.h"
 #include "weft/run/storage.h"
+#include "weft/tensor/access.h"
 #include "weft/tensor/gradients.h"
 
 namespace weft {
@@ -183,6 +184,19 @@ TEST_F(Gradients, TrainingStepUpdatesInPlace) {
     w.realize();
   }
   EXPECT_EQ(w.item<float>(), 0.5f);
+}
+
+TEST_F(Gradients, LeavesAreComputedWithWhatReadsThem) {
+  Tensor w = Tensor::rand({4}).requires_grad_(), unused = Tensor::rand({4}).requires_grad_();
+  const Tensor other = Tensor::rand({4}), loss = (w * w * other).sum();
+  const auto computed = [](const Tensor& x) { return TensorAccess::shared(x)->realized(); };
+  const float before = loss.item<float>();
+  EXPECT_TRUE(computed(w));
+  EXPECT_FALSE(computed(unused));
+  EXPECT_FALSE(computed(other)) << "nobody said that it would be read again";
+  EXPECT_EQ((w * w * other).sum().item<float>(), before);
+  loss.backward();  // made before w was memory
+  EXPECT_LE((w.grad() - w * 2 * other).abs().max().item<float>(), 1e-6f);
 }
 
 TEST_F(Gradients, LongChains) {

@@ -38,6 +38,9 @@ struct LiveCells {
 /// Whether backward() fills the gradient of x, a whole tensor of floats that equals no other, where
 /// the loss depends on no leaf that asked for it: Python's default.
 void offer_leaf(const Tensor& x, bool on);
+/// Adds the leaves that these are computed from and that have not been computed themselves, as
+/// parameters that begin as random numbers: what is read again by every step is computed once.
+void compute_leaves_with(Context& context, std::vector<std::shared_ptr<Storage>>& storages);
 /// Before x is computed because somebody looks at it: backward() goes on behind its memory while x
 /// lives. What is realized on purpose is cut off.
 void remember_history(const Tensor& x);

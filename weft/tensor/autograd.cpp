@@ -93,12 +93,14 @@ namespace {
 struct Leaves {
   std::mutex mutex;
   std::map<uint64_t, TensorCell*> cells;
+  std::set<uint64_t>
+      lazy;  // of those by number, that asked for gradients before they were computed
   uint64_t last = 0;
   bool filled = false;  // backward() was called
 
   /// With the mutex held.
   void list(TensorCell& cell) {
-    cells.erase(cell.leaf);
+    cells.erase(cell.leaf), lazy.erase(cell.leaf);
     cell.leaf = cell.requires_grad || cell.offered.value_or(false) ? ++last : 0;
     if (cell.leaf != 0) cells.emplace(cell.leaf, &cell);
   }
@@ -171,7 +173,7 @@ TensorCell::~TensorCell() {
   if (leaf == 0) return;
   auto& leaves = context().get<Leaves>();
   std::lock_guard lock(leaves.mutex);
-  leaves.cells.erase(leaf);
+  leaves.cells.erase(leaf), leaves.lazy.erase(leaf);
 }
 
 CutOff::CutOff(Context& context, std::span<const Tensor> tensors) : context_(context) {
@@ -226,11 +228,36 @@ Tensor& Tensor::requires_grad_(bool on, CallSite at) {
       ambiguous |= c != cell_.get() && StorageAccess::peek(*c) == cell_->value();
     cell_->requires_grad = on;
     leaves.list(*cell_);
+    if (on && !cell_->realized()) leaves.lazy.insert(cell_->leaf);
   }
   // Equal expressions are one node; a buffer of its own makes this leaf different from the others.
   if (on && ambiguous) realize();
   cell_->former = RootedNode(on ? cell_->value() : nullptr);
   return *this;
+}
+
+void compute_leaves_with(Context& context, std::vector<std::shared_ptr<Storage>>& storages) {
+  auto* leaves = context.get_if<Leaves>();
+  // What a captured function computes it would compute again in every call.
+  if (!leaves || active_capture(context)) return;
+  std::lock_guard lock(leaves->mutex);
+  // Of those that have got another value nothing is known.
+  std::erase_if(leaves->lazy, [&](uint64_t number) {
+    const TensorCell& cell = *leaves->cells.at(number);
+    return StorageAccess::peek(cell) != cell.former.get();
+  });
+  if (leaves->lazy.empty()) return;
+  std::vector<NodeRef> roots;
+  for (const auto& s : storages) roots.push_back(StorageAccess::peek(*s));
+  NodeMap<bool> used;
+  for (NodeRef n : Toposort::evaluated(roots)) used[n] = true;
+  for (const uint64_t number : leaves->lazy) {
+    TensorCell& cell = *leaves->cells.at(number);
+    if (!used.contains(cell.former.get())) continue;
+    std::shared_ptr<Storage> held = cell.weak_from_this().lock();
+    if (held && std::ranges::find(storages, held) == storages.end())
+      storages.push_back(std::move(held));
+  }
 }
 
 void offer_leaf(const Tensor& x, bool on) {

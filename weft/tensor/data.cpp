@@ -87,6 +87,7 @@ void realize_all(std::span<const Tensor> tensors, CallSite at) {
     if (TensorAccess::is_detached(t) && !t.cell()->realized()) remember_history(t);
     storages.push_back(TensorAccess::shared(t));
   }
+  compute_leaves_with(context, storages);
   // The random counter moved with what was drawn; left behind, it would be another constant in
   // every later kernel.
   Generator::settle(context, storages);
