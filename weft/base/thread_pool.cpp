@@ -60,12 +60,14 @@ struct Piece {
 };
 
 // A quarter of what remains of one's own at a time: the last quarters are what others can steal.
-Piece take_own(WorkRange& range) {
+// What is taken and what remains is nothing or at least `least`.
+Piece take_own(WorkRange& range, uint32_t least) {
   uint64_t seen = range.packed.load(std::memory_order_acquire);
   while (true) {
     const uint32_t begin = WorkRange::begin_of(seen), end = WorkRange::end_of(seen);
     if (begin >= end) return {};
-    const uint32_t cut = begin + (end - begin - 1) / 4 + 1;
+    const uint32_t some = std::max((end - begin - 1) / 4 + 1, least);
+    const uint32_t cut = end - begin - some < least ? end : begin + some;
     if (range.packed.compare_exchange_weak(seen, WorkRange::pack(cut, end),
                                            std::memory_order_acq_rel)) {
       return {begin, cut};
@@ -77,38 +79,41 @@ Piece take_own(WorkRange& range) {
 
 struct ThreadPool::Job {
   Body body;
-  int64_t n, grain;
-  int64_t units = (n - 1) / grain + 1;
+  int64_t n;
+  int64_t unit = (n - 1) / UINT32_MAX + 1;  // items; ranges hold 32-bit numbers of units
+  int64_t units = (n - 1) / unit + 1;
+  uint32_t least;  // units of a piece
   bool adverse;
   bool backwards;  // units are counted from the last one
   Context* context;
-  int caller_cpu = ::sched_getcpu();
-  std::vector<WorkRange> ranges;  // in units of grain, one per worker
+  std::vector<WorkRange> ranges;  // in units, one per worker
   std::optional<Waiting> waiting;
   std::atomic<bool> stop{false};
   std::atomic<size_t> shares_done{0};
   std::mutex error_mutex;
   std::exception_ptr error;
 
-  Job(Body body_in, int64_t n_in, int64_t grain_in, int workers, bool adverse_in, bool backwards_in)
+  Job(Body body_in, int64_t n_in, int64_t grain, int workers, bool adverse_in, bool backwards_in)
       : body(body_in),
         n(n_in),
-        grain(grain_in),
+        least(static_cast<uint32_t>(std::min((grain - 1) / unit + 1, units))),
         adverse(adverse_in),
         backwards(backwards_in),
         context(&Context::current()),
         ranges(static_cast<size_t>(workers)) {
+    const int64_t shares = std::min<int64_t>(workers, units / least);
     int64_t begin = 0;
-    for (int w = 0; w < workers; ++w) {
-      const int64_t end = units / workers * (w + 1) + std::min<int64_t>(w + 1, units % workers);
-      ranges[static_cast<size_t>(backwards ? workers - 1 - w : w)].packed.store(
+    for (int64_t w = 0; w < shares; ++w) {
+      const int64_t end = units / shares * (w + 1) + std::min(w + 1, units % shares);
+      ranges[static_cast<size_t>(backwards ? shares - 1 - w : w)].packed.store(
           WorkRange::pack(static_cast<uint32_t>(begin), static_cast<uint32_t>(end)),
           std::memory_order_relaxed);
       begin = end;
     }
   }
 
-  // Moves the upper half of the largest other range into this worker's; false when all are empty.
+  // Moves the upper half of the largest other range, or all of a small one, into this worker's;
+  // false when all are empty.
   bool steal(size_t self) {
     while (true) {
       size_t victim = self;
@@ -122,7 +127,7 @@ struct ThreadPool::Job {
       }
       if (most == 0) return false;
       const uint32_t begin = WorkRange::begin_of(seen), end = WorkRange::end_of(seen);
-      const uint32_t middle = begin + (end - begin) / 2;
+      const uint32_t middle = most / 2 < least ? begin : begin + most / 2;
       if (ranges[victim].packed.compare_exchange_strong(seen, WorkRange::pack(begin, middle),
                                                         std::memory_order_acq_rel)) {
         ranges[self].packed.store(WorkRange::pack(middle, end), std::memory_order_release);
@@ -141,15 +146,15 @@ struct ThreadPool::Job {
   void run(Piece piece, int worker) {
     const int64_t begin = backwards ? units - piece.end : piece.begin;
     const int64_t end = backwards ? units - piece.begin : piece.end;
-    body(begin * grain, std::min(n, end * grain), worker);
+    body(begin * unit, std::min(n, end * unit), worker);
   }
 
   void share(int worker) {
     const auto self = static_cast<size_t>(worker);
     do {
-      for (Piece piece = take_own(ranges[self]); !piece.empty(); piece = take_own(ranges[self])) {
+      for (Piece p = take_own(ranges[self], least); !p.empty(); p = take_own(ranges[self], least)) {
         if (stopped()) break;
-        run(piece, worker);
+        run(p, worker);
       }
     } while (!stopped() && steal(self));
   }
@@ -168,9 +173,6 @@ struct ThreadPool::Job {
 
   void work(int worker) {
     t_inside = true, t_worker = worker;
-    // The kernel often wakes a thread where its waker runs, beside a CPU that is idle, and leaves
-    // both there, as each is as busy as it can be.
-    if (worker > 0 && ::sched_getcpu() == caller_cpu) keep_off(caller_cpu);
     try {
       ContextScope scope(*context);
       if (adverse)
@@ -235,10 +237,21 @@ struct Gate {
 
 struct ThreadPool::State {
   Gate gate;
+  bool crowded;                      // more threads than CPUs
   uint64_t poll_ns;                  // before sleeping
+  int caller_cpu = -1;               // that threads are kept off
   std::atomic<uint32_t> left{0};     // changes when a closed gate's last worker has left
   Job* job = nullptr;                // nullptr: end
   std::vector<std::thread> threads;  // size - 1: the caller is worker 0
+
+  // The kernel often wakes a thread where its waker runs, beside a CPU that is idle: there it waits
+  // for the end of the waker's time slice, some milliseconds, or both stay, as each is as busy as
+  // it can be.
+  void part_from(int cpu) {
+    if (crowded || cpu == caller_cpu) return;
+    keep_off(cpu, threads);
+    caller_cpu = cpu;
+  }
 };
 
 ThreadPool::ThreadPool(int threads)
@@ -271,7 +284,8 @@ ThreadPool::State& ThreadPool::state() {
   if (state_ != nullptr && owner_ == ::getpid()) return *state_.load();
   auto* state = new State();  // after a fork the parent's is abandoned: see the destructor
   // Where CPUs are fewer, who polls may keep from working whom it waits for.
-  state->poll_ns = size_ <= available_cpus() ? kWakeNs : kWakeNs / 10;
+  state->crowded = size_ > available_cpus();
+  state->poll_ns = state->crowded ? kWakeNs / 10 : kWakeNs;
   state->threads.reserve(static_cast<size_t>(size_ - 1));
   for (int w = 1; w < size_; ++w) {
     try {
@@ -288,6 +302,7 @@ ThreadPool::State& ThreadPool::state() {
 void ThreadPool::run(Job& job) {
   State& shared = *state_.load();
   shared.job = &job;
+  shared.part_from(::sched_getcpu());
   shared.gate.open();
   job.work(0);
   // Nobody takes a share that is another's.
@@ -345,7 +360,6 @@ void ThreadPool::loop(int64_t n, Body body, int64_t grain, std::optional<Waiting
                       bool backwards) {
   if (n <= 0) return;
   if (adverse_) grain = 1;
-  grain = std::max<int64_t>(grain, (n - 1) / UINT32_MAX + 1);  // ranges hold 32-bit units
   std::unique_lock lock(mutex_, std::defer_lock);
   const bool alone = size_ == 1 || n < 2 * grain || t_inside || !lock.try_lock();
   if (alone) return body(0, n, t_worker);
