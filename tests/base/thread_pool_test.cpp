@@ -331,11 +331,16 @@ TEST(ThreadPool, WhoComesLateIsNotWaitedFor) {
   std::atomic<int64_t> items{0};
   pool.parallel_for(1000, [&](int64_t begin, int64_t end, int) { items += end - begin; });
   EXPECT_EQ(items, 1000);
-  EXPECT_TRUE(g_held) << "the loop ended without the other thread";
+  // Not even a remainder that would be left to it, were it here.
+  pool.parallel_for(
+      1000, [&](int64_t begin, int64_t end, int) { items += end - begin; },
+      ThreadPool::Estimate{100});
+  EXPECT_EQ(items, 2000);
+  EXPECT_TRUE(g_held) << "the loops ended without the other thread";
   g_let_go = true;
   while (g_held) ::usleep(100);
   pool.parallel_for(1000, [&](int64_t begin, int64_t end, int) { items += end - begin; });
-  EXPECT_EQ(items, 2000);
+  EXPECT_EQ(items, 3000);
   ::sigaction(SIGUSR1, &before, nullptr);
 }
 
