@@ -47,6 +47,27 @@ TEST(ThreadPool, EveryItemExactlyOnce) {
   }
 }
 
+TEST(ThreadPool, NoPieceIsSmallerThanAskedFor) {
+  for (int threads : {2, 3, 8}) {
+    ThreadPool pool(threads);
+    for (int64_t n : {100, 953, 1904, 1905, 4096, 65536, 1'000'000}) {
+      for (int64_t grain : {7, 952, 1000}) {
+        std::atomic<int64_t> least{n}, items{0};
+        pool.parallel_for(
+            n,
+            [&](int64_t begin, int64_t end, int) {
+              items += end - begin;
+              for (int64_t seen = least; end - begin < seen;)
+                if (least.compare_exchange_weak(seen, end - begin)) break;
+            },
+            grain);
+        EXPECT_EQ(items, n);
+        EXPECT_GE(least, std::min(n, grain)) << n << " " << grain;
+      }
+    }
+  }
+}
+
 TEST(ThreadPool, EstimatedLoopsDoEveryItemOnce) {
   for (int threads : {1, 2, 8}) {
     ThreadPool pool(threads);
@@ -236,23 +257,65 @@ void hold(int) {
   g_held = false;
 }
 
-TEST(CpuCount, AThreadKeepsOffOneCpu) {
-  const int cpus = available_cpus();
-  std::thread([cpus] {
-    for (int i = 0; i < 20; ++i) {
-      const int cpu = ::sched_getcpu();
-      keep_off(cpu);
-      EXPECT_TRUE(cpus == 1 || ::sched_getcpu() != cpu);
+/// Where a thread may run.
+cpu_set_t cpus_of(pthread_t thread) {
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  EXPECT_EQ(::pthread_getaffinity_np(thread, sizeof(cpus), &cpus), 0);
+  return cpus;
+}
+
+TEST(CpuCount, ThreadsAreKeptOffOneCpu) {
+  const cpu_set_t all = cpus_of(::pthread_self());
+  if (CPU_COUNT(&all) < 2) GTEST_SKIP() << "there is one CPU";
+  std::atomic<bool> over{false};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 2; ++i) threads.emplace_back([&] { over.wait(false); });
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &all)) continue;
+    cpu_set_t others = all;
+    CPU_CLR(cpu, &others);
+    for (const int of : {cpu, -1, 1 << 30}) {  // what is no CPU changes nothing
+      keep_off(of, threads);
+      for (std::thread& thread : threads) {
+        const cpu_set_t now = cpus_of(thread.native_handle());
+        EXPECT_TRUE(CPU_EQUAL(&now, &others)) << cpu << " " << of;
+      }
     }
-    const int last = ::sched_getcpu();
-    keep_off(-1);
-    keep_off(1 << 30);
-    EXPECT_TRUE(cpus != 2 || ::sched_getcpu() == last);
-  }).join();
-  EXPECT_EQ(available_cpus(), cpus) << "of another thread";
+  }
+  over = true;
+  over.notify_all();
+  for (std::thread& thread : threads) thread.join();
+  const cpu_set_t now = cpus_of(::pthread_self());
+  EXPECT_TRUE(CPU_EQUAL(&now, &all)) << "of another thread";
+}
+
+/// The kernel may wake a thread where its waker runs, and have it wait there.
+TEST(ThreadPool, WorkersLeaveTheirCallersCpuToIt) {
+  const cpu_set_t all = cpus_of(::pthread_self());
+  if (available_cpus() < 2) GTEST_SKIP() << "there is one CPU";
+  ThreadPool pool(2);
+  pool.set_adverse(true);  // each worker has its share
+  pool.parallel_for(2, [](int64_t, int64_t, int) {});
+  std::thread([&] {  // another thread's CPUs are not the process's
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+      if (!CPU_ISSET(cpu, &all)) continue;
+      cpu_set_t one;
+      CPU_ZERO(&one);
+      CPU_SET(cpu, &one);
+      ASSERT_EQ(::pthread_setaffinity_np(::pthread_self(), sizeof(one), &one), 0);
+      std::atomic<int> seen{-1};
+      pool.parallel_for(2, [&](int64_t, int64_t, int worker) {
+        if (worker == 1) seen = ::sched_getcpu();
+      });
+      EXPECT_TRUE(seen >= 0 && seen != cpu) << seen << " beside " << cpu;
+    }
+  })
+      .join();
 }
 
 TEST(ThreadPool, WhoComesLateIsNotWaitedFor) {
+  g_let_go = false;
   ThreadPool pool(2);
   std::atomic<pthread_t> other{};
   pool.set_adverse(true);  // each worker has its share
@@ -268,11 +331,16 @@ TEST(ThreadPool, WhoComesLateIsNotWaitedFor) {
   std::atomic<int64_t> items{0};
   pool.parallel_for(1000, [&](int64_t begin, int64_t end, int) { items += end - begin; });
   EXPECT_EQ(items, 1000);
-  EXPECT_TRUE(g_held) << "the loop ended without the other thread";
+  // Not even a remainder that would be left to it, were it here.
+  pool.parallel_for(
+      1000, [&](int64_t begin, int64_t end, int) { items += end - begin; },
+      ThreadPool::Estimate{100});
+  EXPECT_EQ(items, 2000);
+  EXPECT_TRUE(g_held) << "the loops ended without the other thread";
   g_let_go = true;
   while (g_held) ::usleep(100);
   pool.parallel_for(1000, [&](int64_t begin, int64_t end, int) { items += end - begin; });
-  EXPECT_EQ(items, 2000);
+  EXPECT_EQ(items, 3000);
   ::sigaction(SIGUSR1, &before, nullptr);
 }
 

@@ -479,6 +479,10 @@ const UserError kErrorsOfValues[] = {
      [] { nll_loss(f({2, 3}), Tensor::of({0, -1}), {.ignore_index = {}}); }},
     {"[index] position 3 is out of bounds for axis 1 of shape (2, 3): it must be from -3 to 2",
      [] { f({2, 3})[{0, Tensor::of({0, 3})}]; }},
+    {"[scatter] position -4 is out of bounds for axis 1 of shape (2, 3): it must be from -3 to 2",
+     [] { index_add(f({2, 3}), 1, Tensor::of({2, -4}), f({2, 2})); }},
+    {"[scatter] position 5 is out of bounds for axis 0 of shape (2, 3): it must be from -2 to 1",
+     [] { index_copy(f({2, 3}), 0, Tensor::of({1, 5}), f({2, 3})); }},
     {"[one_hot] class number -1 is out of bounds for 3 classes: it must be from 0 to 2",
      [] { Tensor::of({-1}).one_hot(3); }},
 };

@@ -120,9 +120,10 @@ void expect_orders(const Rows& x, bool descending, int64_t k) {
   }
 }
 
-/// One element, few, the most that are compared with each other, several blocks that fill or do
-/// not.
-constexpr int64_t kSizes[] = {1, 2, 63, 64, 65, 511, 512, 513, 4095, 8191, 8192, 8193, 20001};
+/// One element, few, the most that are compared with each other, for one rank and for all, several
+/// blocks that fill or do not.
+constexpr int64_t kSizes[] = {1,   2,   63,   64,   65,   128,  129,  511,
+                              512, 513, 4095, 8191, 8192, 8193, 20001};
 
 /// Every dtype at a share of the sizes, long ones seldom where that is not all.
 void expect_orders_at_limits(uint64_t seed, int percent) {

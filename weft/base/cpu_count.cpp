@@ -1,5 +1,6 @@
 #include "weft/base/cpu_count.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -97,11 +98,13 @@ int available_cpus() {
   return std::max(cpus, 1);
 }
 
-void keep_off(int cpu) {
+void keep_off(int cpu, std::span<std::thread> threads) {
   AffinityMask others = affinity_mask(::getpid());
   if (cpu < 0 || static_cast<size_t>(cpu) / 8 >= others.bytes.size()) return;
   CPU_CLR_S(static_cast<size_t>(cpu), others.bytes.size(), others.set());
-  if (others.count() > 0) ::sched_setaffinity(0, others.bytes.size(), others.set());
+  if (others.count() == 0) return;
+  for (std::thread& thread : threads)
+    ::pthread_setaffinity_np(thread.native_handle(), others.bytes.size(), others.set());
 }
 
 }  // namespace weft

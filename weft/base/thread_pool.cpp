@@ -27,6 +27,14 @@ constexpr int kMaxThreads = 1024;
 constexpr uint64_t kWakeNs = 50'000;
 // A piece worth the time of another thread that polls.
 constexpr double kLeastPieceNs = 2'000;
+// So much later than its caller a worker that polls begins.
+constexpr double kLateNs = 350;
+// A remainder that its owner is as soon done with as another thread, whose cache has none of its
+// data: rows that change hands take 7 us, not 1, when they are written next (16 KB, Zen 4). Who has
+// nothing left to do waits for so long before it takes such a one from an owner that has begun: it
+// may not be running.
+constexpr double kWorthStealingNs = 5'000;
+constexpr uint64_t kPatienceNs = 10'000;
 constexpr uint32_t kAdversePieces = 8;
 
 thread_local bool t_inside = false;  // in a body: nested calls run inline
@@ -48,6 +56,7 @@ void poll_until(Done done, uint64_t most_ns) {
 // [begin, end) of a worker, as one word so that owner and thieves change it by one CAS.
 struct alignas(64) WorkRange {
   std::atomic<uint64_t> packed{0};
+  std::atomic<bool> begun{false};  // its owner is here
 
   static uint64_t pack(uint32_t begin, uint32_t end) { return uint64_t{begin} << 32 | end; }
   static uint32_t begin_of(uint64_t packed) { return static_cast<uint32_t>(packed >> 32); }
@@ -59,13 +68,20 @@ struct Piece {
   bool empty() const { return begin == end; }
 };
 
+/// 0 where what they take is not known.
+int64_t items_in(double ns, ThreadPool::Estimate estimate) {
+  return estimate.item_ns > 0 ? static_cast<int64_t>(std::min(ns / estimate.item_ns, 1e9)) : 0;
+}
+
 // A quarter of what remains of one's own at a time: the last quarters are what others can steal.
-Piece take_own(WorkRange& range) {
+// What is taken and what remains is nothing or at least `least`.
+Piece take_own(WorkRange& range, uint32_t least) {
   uint64_t seen = range.packed.load(std::memory_order_acquire);
   while (true) {
     const uint32_t begin = WorkRange::begin_of(seen), end = WorkRange::end_of(seen);
     if (begin >= end) return {};
-    const uint32_t cut = begin + (end - begin - 1) / 4 + 1;
+    const uint32_t some = std::max((end - begin - 1) / 4 + 1, least);
+    const uint32_t cut = end - begin - some < least ? end : begin + some;
     if (range.packed.compare_exchange_weak(seen, WorkRange::pack(cut, end),
                                            std::memory_order_acq_rel)) {
       return {begin, cut};
@@ -77,40 +93,47 @@ Piece take_own(WorkRange& range) {
 
 struct ThreadPool::Job {
   Body body;
-  int64_t n, grain;
-  int64_t units = (n - 1) / grain + 1;
+  int64_t n;
+  int64_t unit = (n - 1) / UINT32_MAX + 1;  // items; ranges hold 32-bit numbers of units
+  int64_t units = (n - 1) / unit + 1;
+  uint32_t least;          // units of a piece
+  int64_t worth_stealing;  // units
   bool adverse;
   bool backwards;  // units are counted from the last one
   Context* context;
-  int caller_cpu = ::sched_getcpu();
-  std::vector<WorkRange> ranges;  // in units of grain, one per worker
+  std::vector<WorkRange> ranges;  // in units, one per worker
   std::optional<Waiting> waiting;
   std::atomic<bool> stop{false};
   std::atomic<size_t> shares_done{0};
   std::mutex error_mutex;
   std::exception_ptr error;
 
-  Job(Body body_in, int64_t n_in, int64_t grain_in, int workers, bool adverse_in, bool backwards_in)
+  Job(Body body_in, int64_t n_in, int64_t grain, int workers, bool adverse_in, Estimate estimate)
       : body(body_in),
         n(n_in),
-        grain(grain_in),
+        least(static_cast<uint32_t>(std::min((grain - 1) / unit + 1, units))),
+        worth_stealing(items_in(kWorthStealingNs, estimate) / unit),
         adverse(adverse_in),
-        backwards(backwards_in),
+        backwards(estimate.backwards),
         context(&Context::current()),
         ranges(static_cast<size_t>(workers)) {
-    int64_t begin = 0;
-    for (int w = 0; w < workers; ++w) {
-      const int64_t end = units / workers * (w + 1) + std::min<int64_t>(w + 1, units % workers);
-      ranges[static_cast<size_t>(backwards ? workers - 1 - w : w)].packed.store(
-          WorkRange::pack(static_cast<uint32_t>(begin), static_cast<uint32_t>(end)),
-          std::memory_order_relaxed);
+    const int64_t shares = std::min<int64_t>(workers, units / least);
+    const int64_t early = adverse ? 0 : items_in(kLateNs, estimate) / unit;
+    const int64_t lead = std::min(early, units - shares * least), rest = units - lead;
+    for (int64_t w = 0, begin = 0; w < shares; ++w) {
+      const int64_t end = lead + rest / shares * (w + 1) + std::min(w + 1, rest % shares);
+      const auto from = static_cast<uint32_t>(backwards ? units - end : begin);
+      const auto to = static_cast<uint32_t>(backwards ? units - begin : end);
+      ranges[static_cast<size_t>(w)].packed.store(WorkRange::pack(from, to),
+                                                  std::memory_order_relaxed);
       begin = end;
     }
   }
 
-  // Moves the upper half of the largest other range into this worker's; false when all are empty.
+  // Moves the upper half of the largest other range, or all of a small one, into this worker's;
+  // false when all are empty.
   bool steal(size_t self) {
-    while (true) {
+    for (uint64_t until = 0;;) {
       size_t victim = self;
       uint64_t seen = 0;
       uint32_t most = 0;
@@ -121,8 +144,15 @@ struct ThreadPool::Job {
           victim = w, seen = packed, most = end - begin;
       }
       if (most == 0) return false;
+      if (most < worth_stealing && !stopped() &&
+          ranges[victim].begun.load(std::memory_order_relaxed) &&
+          (until == 0 || now_ns() < until)) {
+        if (until == 0) until = now_ns() + kPatienceNs;
+        for (int i = 0; i < 6; ++i) pause_briefly();  // the range's line is its owner's
+        continue;
+      }
       const uint32_t begin = WorkRange::begin_of(seen), end = WorkRange::end_of(seen);
-      const uint32_t middle = begin + (end - begin) / 2;
+      const uint32_t middle = most / 2 < least ? begin : begin + most / 2;
       if (ranges[victim].packed.compare_exchange_strong(seen, WorkRange::pack(begin, middle),
                                                         std::memory_order_acq_rel)) {
         ranges[self].packed.store(WorkRange::pack(middle, end), std::memory_order_release);
@@ -141,15 +171,16 @@ struct ThreadPool::Job {
   void run(Piece piece, int worker) {
     const int64_t begin = backwards ? units - piece.end : piece.begin;
     const int64_t end = backwards ? units - piece.begin : piece.end;
-    body(begin * grain, std::min(n, end * grain), worker);
+    body(begin * unit, std::min(n, end * unit), worker);
   }
 
   void share(int worker) {
     const auto self = static_cast<size_t>(worker);
+    ranges[self].begun.store(true, std::memory_order_relaxed);
     do {
-      for (Piece piece = take_own(ranges[self]); !piece.empty(); piece = take_own(ranges[self])) {
+      for (Piece p = take_own(ranges[self], least); !p.empty(); p = take_own(ranges[self], least)) {
         if (stopped()) break;
-        run(piece, worker);
+        run(p, worker);
       }
     } while (!stopped() && steal(self));
   }
@@ -168,9 +199,6 @@ struct ThreadPool::Job {
 
   void work(int worker) {
     t_inside = true, t_worker = worker;
-    // The kernel often wakes a thread where its waker runs, beside a CPU that is idle, and leaves
-    // both there, as each is as busy as it can be.
-    if (worker > 0 && ::sched_getcpu() == caller_cpu) keep_off(caller_cpu);
     try {
       ContextScope scope(*context);
       if (adverse)
@@ -235,10 +263,21 @@ struct Gate {
 
 struct ThreadPool::State {
   Gate gate;
+  bool crowded;                      // more threads than CPUs
   uint64_t poll_ns;                  // before sleeping
+  int caller_cpu = -1;               // that threads are kept off
   std::atomic<uint32_t> left{0};     // changes when a closed gate's last worker has left
   Job* job = nullptr;                // nullptr: end
   std::vector<std::thread> threads;  // size - 1: the caller is worker 0
+
+  // The kernel often wakes a thread where its waker runs, beside a CPU that is idle: there it waits
+  // for the end of the waker's time slice, some milliseconds, or both stay, as each is as busy as
+  // it can be.
+  void part_from(int cpu) {
+    if (crowded || cpu == caller_cpu) return;
+    keep_off(cpu, threads);
+    caller_cpu = cpu;
+  }
 };
 
 ThreadPool::ThreadPool(int threads)
@@ -271,7 +310,8 @@ ThreadPool::State& ThreadPool::state() {
   if (state_ != nullptr && owner_ == ::getpid()) return *state_.load();
   auto* state = new State();  // after a fork the parent's is abandoned: see the destructor
   // Where CPUs are fewer, who polls may keep from working whom it waits for.
-  state->poll_ns = size_ <= available_cpus() ? kWakeNs : kWakeNs / 10;
+  state->crowded = size_ > available_cpus();
+  state->poll_ns = state->crowded ? kWakeNs / 10 : kWakeNs;
   state->threads.reserve(static_cast<size_t>(size_ - 1));
   for (int w = 1; w < size_; ++w) {
     try {
@@ -288,6 +328,7 @@ ThreadPool::State& ThreadPool::state() {
 void ThreadPool::run(Job& job) {
   State& shared = *state_.load();
   shared.job = &job;
+  shared.part_from(::sched_getcpu());
   shared.gate.open();
   job.work(0);
   // Nobody takes a share that is another's.
@@ -316,7 +357,7 @@ void ThreadPool::wait_until_done(State& shared, Job& job) {
 }
 
 void ThreadPool::parallel_for(int64_t n, Body body, int64_t grain) {
-  loop(n, body, grain, std::nullopt);
+  loop(n, body, grain, std::nullopt, Estimate{0});
 }
 
 /// Whether workers poll, or a loop that takes `ns`, and those right before it, are worth a wake.
@@ -331,25 +372,25 @@ bool ThreadPool::awake_for(double ns) {
 }
 
 void ThreadPool::parallel_for(int64_t n, Body body, Estimate estimate) {
-  if (estimate.item_ns <= 0 || size_ == 1) return loop(n, body, 1, std::nullopt);
-  if (!awake_for(estimate.item_ns * static_cast<double>(n))) return loop(n, body, n, std::nullopt);
+  if (estimate.item_ns <= 0 || size_ == 1) return loop(n, body, 1, std::nullopt, Estimate{0});
+  if (!awake_for(estimate.item_ns * static_cast<double>(n)))
+    return loop(n, body, n, std::nullopt, estimate);
   const double grain = std::clamp(kLeastPieceNs / estimate.item_ns, 1.0, 1e9);
-  loop(n, body, static_cast<int64_t>(grain), std::nullopt, estimate.backwards);
+  loop(n, body, static_cast<int64_t>(grain), std::nullopt, estimate);
 }
 
 void ThreadPool::parallel_for(int64_t n, Body body, int64_t grain, Waiting waiting) {
-  loop(n, body, grain, waiting);
+  loop(n, body, grain, waiting, Estimate{0});
 }
 
 void ThreadPool::loop(int64_t n, Body body, int64_t grain, std::optional<Waiting> waiting,
-                      bool backwards) {
+                      Estimate estimate) {
   if (n <= 0) return;
   if (adverse_) grain = 1;
-  grain = std::max<int64_t>(grain, (n - 1) / UINT32_MAX + 1);  // ranges hold 32-bit units
   std::unique_lock lock(mutex_, std::defer_lock);
   const bool alone = size_ == 1 || n < 2 * grain || t_inside || !lock.try_lock();
   if (alone) return body(0, n, t_worker);
-  Job job(body, n, grain, static_cast<int>(state().threads.size()) + 1, adverse_, backwards);
+  Job job(body, n, grain, static_cast<int>(state().threads.size()) + 1, adverse_, estimate);
   job.waiting = waiting;
   run(job);
   if (job.error) std::rethrow_exception(job.error);

@@ -55,8 +55,7 @@ class ThreadPool {
 
   State& state();  // starts the threads; again after a fork
   bool awake_for(double ns);
-  void loop(int64_t n, Body body, int64_t grain, std::optional<Waiting> waiting,
-            bool backwards = false);
+  void loop(int64_t n, Body body, int64_t grain, std::optional<Waiting> waiting, Estimate estimate);
   void run(Job& job);
   static void wait_until_done(State& shared, Job& job);
   static void worker_main(State& state, int worker);

@@ -338,7 +338,11 @@ double CostModel::port_cycles(const Body& body, const Tiling& tiling) const {
         const double each =
             same ? std::min(lanes, tested + 1) : elements_of(i, vector_range, lanes);
         one = each * (a.is_store() && far ? std::max(1.0, kScatter / neighbours(a, tiling)) : 1);
-        alu += n * (each * (a.is_store() ? kExtract : kInsert) + tested * kMask);
+        // Of a store to computed places both leave their vectors, value and place.
+        const double moved = !a.is_store()         ? kInsert
+                             : (a.opaque & v) != 0 ? 2 * kExtract
+                                                   : kExtract;
+        alu += n * (each * moved + tested * kMask);
       } else if (stride != 0) {
         one = kVector * lines_of(i, vector_range, lanes);
         alu += stride < 0 ? n : 0;

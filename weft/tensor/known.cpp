@@ -108,6 +108,20 @@ std::optional<Known> known(const Tensor& x) {
   return out;
 }
 
+/// The same without axes along which elements are repeated: each of them once.
+std::optional<Known> known_once(const Tensor& x) {
+  std::optional<Known> k = known(x);
+  if (!k || !k->at) return k;
+  size_t kept = 0;
+  for (size_t i = 0; i < k->shape.size(); ++i) {
+    if (k->strides[i] == 0) continue;
+    k->shape[kept] = k->shape[i];
+    k->strides[kept++] = k->strides[i];
+  }
+  k->shape.resize(kept), k->strides.resize(kept);
+  return k;
+}
+
 /// Calls `take` with where each row along the last axis begins.
 void each_row(const Known& k,
               FunctionRef<void(const std::byte* row, int64_t count, int64_t step)> take) {
@@ -234,7 +248,7 @@ Bounds widened(Bounds bounds, DType dtype, const std::byte* at, int64_t count, i
 
 std::optional<Bounds> known_bounds(const Tensor& x) {
   if (is_float(x.dtype()) || x.dtype() == DType::U64) return std::nullopt;
-  const auto k = known(x);
+  const auto k = known_once(x);
   if (!k || !k->at || x.numel() == 0) return std::nullopt;
   Bounds bounds{INT64_MAX, INT64_MIN};
   each_row(*k, [&](const std::byte* at, int64_t count, int64_t step) {
@@ -247,7 +261,7 @@ bool is_known(const Tensor& x) { return known(x).has_value(); }
 
 std::optional<std::string> known_outside(const Tensor& x, int64_t low, int64_t high,
                                          std::optional<int64_t> exempt) {
-  const auto k = known(x);
+  const auto k = known_once(x);
   std::optional<std::string> found;
   if (!k) return found;
   each_row(*k, [&](const std::byte* at, int64_t count, int64_t step) {
