@@ -1,4 +1,8 @@
+#include <algorithm>
+
+#include "tests/support/device_here.h"
 #include "tests/tensor/tensor_test.h"
+#include "weft/base/format.h"
 #include "weft/run/stats.h"
 
 namespace weft {
@@ -151,6 +155,39 @@ TEST_F(Movement, SymbolicSizes) {
   EXPECT_NE(message_of([&] { x.shape(); }).find("n=3"), std::string::npos);
   EXPECT_EQ(shown(x[{Slice(0, 2)}]), "i32 (2) [0, 1]");
 }
+
+/// Compiled code reverses vectors of every width.
+class Flips : public ::testing::TestWithParam<const char*> {
+ protected:
+  static Options options() {
+    Options options = Options::from_environment();
+    options.dev = testing::device_here("CPU");
+    options.isa = GetParam();
+    return options;
+  }
+
+  Context context_{options()};
+  ContextScope scope_{context_};
+};
+
+TEST_P(Flips, OfRowsOfEveryType) {
+  for (const DType d : {DType::Bool, DType::U8, DType::I16, DType::F16, DType::BF16, DType::I32,
+                        DType::F32, DType::I64, DType::F64})
+    for (const int64_t n : {2, 15, 16, 37, 64, 200}) {
+      SCOPED_TRACE(strformat("{} of {}", name(d), n));
+      const Tensor x = (Tensor::arange(3 * n).reshape({3, n}) * 7 % 5).cast(d).realize();
+      auto wanted = x.cast(DType::F32).to_vector<float>();
+      for (int64_t row = 0; row < 3; ++row)
+        std::reverse(wanted.begin() + row * n, wanted.begin() + (row + 1) * n);
+      EXPECT_EQ(x.flip(-1).realize().cast(DType::F32).to_vector<float>(), wanted);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Levels, Flips, ::testing::Values("", "avx512", "avx2", "avx"),
+                         [](const auto& i) {
+                           return std::string(i.param).empty() ? std::string("All")
+                                                               : std::string(i.param);
+                         });
 
 }  // namespace
 }  // namespace weft

@@ -132,34 +132,88 @@ Vector X86Selector::splat(NodeRef n) {
   return {Parts(static_cast<size_t>(l.parts), r), size, n->lanes};
 }
 
+namespace {
+
+constexpr int kBlock = 16;  // bytes that vpshufb looks at
+
+/// The order of a register's bytes, and that of its words that brings every block its bytes, as
+/// bytes; empty where a block takes them from several.
+struct ByteOrder {
+  std::vector<uint8_t> bytes, words;
+};
+ByteOrder by_blocks(std::span<const int> from) {
+  ByteOrder out;
+  for (size_t i = 0; i < from.size(); ++i) {
+    const int block = from[i / kBlock * kBlock] / kBlock;
+    if (from[i] / kBlock != block) return {};
+    out.bytes.push_back(static_cast<uint8_t>(from[i] % kBlock));
+    if (i % 4 == 0)
+      out.words.insert(
+          out.words.end(),
+          {static_cast<uint8_t>(block * kBlock / 4 + static_cast<int>(i) % kBlock / 4), 0, 0, 0});
+  }
+  return out;
+}
+
+/// As by_blocks(), of whole words; empty where there are parts of them.
+std::vector<uint8_t> by_words(std::span<const int> from) {
+  std::vector<uint8_t> out;
+  for (size_t i = 0; i < from.size(); i += 4) {
+    for (size_t b = 0; b < 4; ++b)
+      if (from[i + b] != from[i] / 4 * 4 + static_cast<int>(b)) return {};
+    out.insert(out.end(), {static_cast<uint8_t>(from[i] / 4), 0, 0, 0});
+  }
+  return out;
+}
+
+}  // namespace
+
+/// The bytes of a register in this order; nothing where that takes more than two instructions.
+std::optional<Reg> X86Selector::in_order(Reg x, std::span<const int> from, int width) {
+  const auto constant = [&](std::vector<uint8_t> order) {
+    return load_vector(DType::I32, width / 32, data_constant(std::move(order))).parts[0];
+  };
+  const auto permuted = [&](std::vector<uint8_t> words) {
+    const Reg by = constant(std::move(words)), out = vector_of(width);
+    emit(Form::VPermD, width, {out, by, x});
+    return out;
+  };
+  if (std::vector<uint8_t> words = by_words(from); width >= 256 && !words.empty())
+    return permuted(std::move(words));
+  ByteOrder order = by_blocks(from);
+  if (order.bytes.empty() || !usable(Form::VPshufB)) return std::nullopt;
+  if (width >= 256) x = permuted(std::move(order.words));
+  return vector_op(Form::VPshufB, width, x, constant(std::move(order.bytes)));
+}
+
 /// Lanes of one vector in another order, where each register takes them from one register; without
 /// parts where they are anything else.
 Vector X86Selector::permuted(NodeRef n) {
-  const int size = bits(n->dtype), words = size / 32;
+  const int size = is_bool(n->dtype) ? 8 : bits(n->dtype), bytes = size / 8;
   const Layout l = layout(size, n->lanes);
   const Vector none{{}, size, n->lanes};
-  if (is_bool(n->dtype) || words == 0 || l.width < 256) return none;
+  if (!usable(Form::VPermD)) return none;
   for (NodeRef s : n->src())
     if (s->op != Op::Lane || s->src(0) != n->src(0)->src(0) || s->src(0)->lanes != n->lanes)
       return none;
   Vector out = none;
-  const Vector from = vector(n->src(0)->src(0));
+  const Vector from = as_stored(n->src(0)->src(0));
   for (int first = 0; first < n->lanes; first += l.per_part) {
     const auto lanes =
         n->src().subspan(static_cast<size_t>(first), static_cast<size_t>(l.per_part));
     const auto part = lanes[0]->int_arg(0) / l.per_part;
-    std::vector<uint8_t> order;
+    std::vector<int> order;
     for (NodeRef s : lanes) {
       if (s->int_arg(0) / l.per_part != part) return none;
-      for (int w = 0; w < words; ++w)
-        order.insert(order.end(),
-                     {static_cast<uint8_t>(s->int_arg(0) % l.per_part * words + w), 0, 0, 0});
+      for (int b = 0; b < bytes; ++b)
+        order.push_back(static_cast<int>(s->int_arg(0)) % l.per_part * bytes + b);
     }
-    const Reg by = load_vector(DType::I32, l.width / 32, data_constant(std::move(order))).parts[0];
-    out.parts.push_back(vector_of(l.width));
-    emit(Form::VPermD, l.width, {out.parts.back(), by, from.parts[static_cast<size_t>(part)]});
+    for (int b = static_cast<int>(order.size()); b < l.width / 8; ++b) order.push_back(b);
+    const std::optional<Reg> r = in_order(from.parts[static_cast<size_t>(part)], order, l.width);
+    if (!r) return none;
+    out.parts.push_back(*r);
   }
-  return out;
+  return is_bool(n->dtype) ? numbers_to_mask(out.parts, DType::U8, n->lanes) : out;
 }
 
 /// Lanes of one vector that lie one after the other in one of its registers; without parts where
