@@ -1,4 +1,5 @@
 // Memory that is somebody else's: read where it lies, never written, given back.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <array>
@@ -48,10 +49,11 @@ TEST_F(Borrowed, IsReadWhereItLies) {
 /// Whether the page is one of the process's: bit 63 of proc(5)'s pagemap.
 bool in_memory(const void* address) {
   const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
-  std::ifstream map("/proc/self/pagemap", std::ios::binary);
+  const auto at = static_cast<off_t>(std::bit_cast<uintptr_t>(address) / page * sizeof(uint64_t));
   uint64_t entry = 0;
-  map.seekg(static_cast<std::streamoff>(std::bit_cast<uintptr_t>(address) / page * sizeof(entry)));
-  map.read(reinterpret_cast<char*>(&entry), sizeof(entry));
+  const int map = ::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+  EXPECT_EQ(::pread(map, &entry, sizeof(entry), at), static_cast<ssize_t>(sizeof(entry)));
+  ::close(map);
   return (entry >> 63) != 0;
 }
 

@@ -11,7 +11,7 @@ namespace {
 struct Slab;  // nothing is known of it
 void release(Slab* slab) { ::operator delete(slab, std::align_val_t{64}); }
 
-using Spare = ThreadCache<struct SpareSlabs, Slab, 64, release>;  // 1 MiB
+using Spare = ThreadCache<struct SpareSlabs, Slab, 16, release>;  // 256 KiB
 
 // AddressSanitizer sees what is used after its end only if nothing is kept.
 constexpr bool kKeep = !kAddressSanitizer;
