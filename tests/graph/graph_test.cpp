@@ -137,6 +137,41 @@ TEST(Graph, MemoryOfSweptNodesIsReused) {
   EXPECT_LE(g.bytes(), bytes + bytes / 4);
 }
 
+/// After a peak, all but what few nodes need; those are there as before, and others can be made.
+TEST(Graph, MemoryOfAPeakGoesBack) {
+  Graph g(Graph::Sharing::Shared);
+  const auto number = [&g](int64_t i) { return g.constant(Value::of(DType::F32, i)); };
+  for (int64_t round = 1; round <= 5; ++round) {
+    const int64_t every = round * round * 400;  // of which one node lives on
+    std::vector<std::pair<int64_t, NodeRef>> kept;
+    size_t peak = 0;
+    {
+      const Graph::Building building(g);
+      for (int64_t i = 0; i < 50000; ++i) {
+        NodeRef n = g.add(buffer(g, i), number(i));
+        if (i % every != round) continue;
+        g.retain(n);
+        kept.emplace_back(i, n);
+      }
+      peak = g.bytes();
+    }
+    g.sweep();
+    if (round > 2) {
+      EXPECT_LT(g.bytes(), peak / 2) << "of 150,000 nodes " << 3 * kept.size() << " live";
+    }
+    const size_t live = g.live_nodes();
+    for (const auto& [i, n] : kept) {
+      const Graph::Building building(g);
+      EXPECT_EQ(g.add(buffer(g, i), number(i)), n);
+    }
+    EXPECT_EQ(g.live_nodes(), live) << "nothing was made twice";
+    for (const auto& [i, n] : kept) g.release(n);
+  }
+  g.sweep();
+  EXPECT_EQ(g.live_nodes(), 0u);
+  EXPECT_LT(g.bytes(), size_t{1} << 20);
+}
+
 TEST(Graph, ReachableDiscountsGivenHandles) {
   Graph g(Graph::Sharing::Shared);
   NodeRef a = buffer(g, 1), b = buffer(g, 2), sum = g.add(a, b), twice = g.add(sum, a);

@@ -58,6 +58,17 @@ TEST_F(KnownFormsTest, OfOtherBuffers) {
   EXPECT_TRUE(is_known({program(2, 1)}));
 }
 
+TEST_F(KnownFormsTest, WhatIsForgottenIsMadeAnew) {
+  const auto program = [this](double x) {
+    return g.mul(buffer(1), g.constant(Value::of(DType::F32, x)));
+  };
+  EXPECT_FALSE(is_known({program(2)}));
+  EXPECT_FALSE(is_known({program(3)}));
+  known.forms.forget(form({program(2)}).root);
+  EXPECT_FALSE(is_known({program(2)}));
+  EXPECT_TRUE(is_known({program(3)}));
+}
+
 TEST_F(KnownFormsTest, OneBufferTwiceIsAnotherProgram) {
   const auto program = [this](int64_t a, int64_t b) {
     return g.alu(Op::Max, {buffer(a), buffer(b)});

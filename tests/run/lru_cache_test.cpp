@@ -52,6 +52,18 @@ TEST(LruCache, WhatWasFoundLastGoesLast) {
   EXPECT_FALSE(cache.has(0) || cache.has(2) || cache.has(3));
 }
 
+TEST(LruCache, WhatIsErasedLeavesTheRest) {
+  Cache cache(10, 1000);
+  for (int64_t i = 0; i < 6; ++i) cache.add(i, 10 * static_cast<size_t>(i));
+  cache.entries.erase_if([](const CacheKey&, const std::shared_ptr<int>& value, size_t bytes) {
+    return *value % 2 == 0 && bytes > 0;
+  });
+  for (int64_t i = 0; i < 6; ++i) EXPECT_EQ(cache.has(i), i == 0 || i % 2 == 1) << i;
+  EXPECT_EQ(cache.entries.counts().entries, 4);
+  EXPECT_EQ(cache.entries.counts().bytes, 10 + 30 + 50);
+  EXPECT_EQ(cache.graph.sweep(), 2u);
+}
+
 /// Code, keys and steps are counted; nothing of them is left behind.
 TEST(LruCache, ContextsCountWhatTheirCachesHold) {
   Context context(Options::from_environment());

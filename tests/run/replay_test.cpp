@@ -56,6 +56,30 @@ TEST_F(ReplayTest, RunsAgainWithOtherArguments) {
   EXPECT_EQ(after.kernels, before.kernels + 10);
 }
 
+/// A replay needs nothing of them, and they are captured again as well as before.
+TEST_F(ReplayTest, CachesLetGoOfLargePrograms) {
+  const auto steps = [this](int count, StorageRef x) {
+    return lazy([&] {
+      NodeRef y = x->value();
+      for (int i = 0; i < count; ++i)
+        y = g.make(Op::Contiguous, DType::F32, {g.sub(g.mul(num(2), y), num(1))});
+      return y;
+    });
+  };
+  for (const int count : {10, 3000})
+    for (int again = 0; again < 2; ++again) {
+      auto replay = capture({{"x", from({1, 1})}},
+                            [&](const Args& a) { return std::vector{steps(count, a[0].storage)}; });
+      EXPECT_EQ(replay->kernels(), static_cast<size_t>(count));
+      EXPECT_LT(run_stats(context).schedules.bytes, int64_t{1} << 20);
+      EXPECT_EQ(run_stats(context).schedules.evictions, count == 10 ? 0 : 1 + again);
+      for (int call = 0; call < 3; ++call)
+        EXPECT_EQ(read(replay->run(Args{{"x", from({1, 1})}})[0]), (Floats{1, 1}));
+    }
+  read(steps(3000, from({1, 1})));
+  EXPECT_GT(run_stats(context).schedules.bytes, int64_t{1} << 20) << "what is not captured stays";
+}
+
 TEST_F(ReplayTest, TheResultOfTheCapturingCallIsRightToo) {
   StorageRef x = from({1, 2, 3}), result;
   capture({{"x", x}}, [&](const Args& a) { return std::vector{result = plus(a[0].storage, 1)}; });

@@ -10,6 +10,7 @@
 
 #include "weft/base/file.h"
 #include "weft/base/format.h"
+#include "weft/base/slabs.h"
 
 namespace weft {
 
@@ -29,6 +30,7 @@ int64_t bytes_at(std::string_view status, std::string_view name) {
 }  // namespace
 
 void give_back_free_memory() {
+  give_back_spare_slabs();
 #ifdef __GLIBC__
   malloc_trim(0);
 #endif

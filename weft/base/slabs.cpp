@@ -11,7 +11,7 @@ namespace {
 struct Slab;  // nothing is known of it
 void release(Slab* slab) { ::operator delete(slab, std::align_val_t{64}); }
 
-using Spare = ThreadCache<struct SpareSlabs, Slab, 16, release>;  // 1 MiB
+using Spare = ThreadCache<struct SpareSlabs, Slab, 16, release>;  // 256 KiB
 
 // AddressSanitizer sees what is used after its end only if nothing is kept.
 constexpr bool kKeep = !kAddressSanitizer;
@@ -28,6 +28,10 @@ void give_slab(void* slab) noexcept {
     Spare::give(static_cast<Slab*>(slab));
   else
     release(static_cast<Slab*>(slab));
+}
+
+void give_back_spare_slabs() noexcept {
+  while (Slab* slab = Spare::take()) release(slab);
 }
 
 }  // namespace weft

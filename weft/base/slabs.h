@@ -6,10 +6,12 @@
 
 namespace weft {
 
-constexpr size_t kSlabBytes = size_t{64} << 10;
+constexpr size_t kSlabBytes = size_t{16} << 10;
 
 /// A block of kSlabBytes, aligned to 64; throws std::bad_alloc. Any thread may give it back.
 void* take_slab();
 void give_slab(void* slab) noexcept;
+/// What this thread keeps.
+void give_back_spare_slabs() noexcept;
 
 }  // namespace weft

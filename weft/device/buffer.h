@@ -104,6 +104,8 @@ class Buffer {
       check_mapped();
   }
   bool in_file() const { return file_ != nullptr; }
+  /// Of a mapped file the pages leave memory until somebody looks at them again.
+  void let_go() const;
   const std::shared_ptr<const void>& owner() const { return owner_; }  ///< null: its own
   /// Bytes from `offset` on, of memory that the host can address. Of a file they are read, which
   /// no other process can turn into a fault.

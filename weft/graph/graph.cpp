@@ -1,28 +1,23 @@
 #include "weft/graph/graph.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
-#include <cstring>
 #include <mutex>
 #include <new>
 #include <optional>
 #include <shared_mutex>
-#include <unordered_set>
 #include <vector>
 
 #include "weft/base/error.h"
 #include "weft/base/fork.h"
 #include "weft/base/interrupt.h"
-#include "weft/base/slabs.h"
 #include "weft/graph/infer.h"
 #include "weft/graph/node_map.h"
+#include "weft/graph/node_memory.h"
 #include "weft/graph/tuple.h"
 
 namespace weft {
 namespace {
-
-constexpr size_t kUnit = 16;  // allocation granularity; also the alignment of nodes
 
 uint64_t mix(uint64_t h, uint64_t v) {
   // The finaliser of MurmurHash3 (Austin Appleby, public domain) over a running combination.
@@ -90,80 +85,6 @@ bool same(NodeRef n, const NodeSpec& s) {
   return n->op == s.op && n->dtype == s.dtype && n->lanes == s.lanes && equal(n->src(), s.src) &&
          equal(n->ints(), s.ints) && n->text() == s.text;
 }
-
-/// Memory for nodes: slabs cut into units, with free lists by size so that swept nodes are reused.
-class NodeMemory {
- public:
-  ~NodeMemory() {
-    for (void* slab : slabs_) give_slab(slab);
-    for (void* large : large_) give_large(large);
-  }
-  void* allocate(size_t bytes) {
-    if (bytes > kSlabBytes) return allocate_large(bytes);
-    const SizeClass c = class_of(bytes);
-    if (void* p = free_[c.list]) {
-      std::memcpy(&free_[c.list], p, sizeof(void*));
-      return p;
-    }
-    return bump(c.units * kUnit);
-  }
-  void release(void* p, size_t bytes) {
-    if (bytes > kSlabBytes) {
-      total_ -= bytes;
-      large_.erase(p);
-      return give_large(p);
-    }
-    const SizeClass c = class_of(bytes);
-    std::memcpy(p, &free_[c.list], sizeof(void*));
-    free_[c.list] = p;
-  }
-  size_t bytes() const { return total_; }
-
- private:
-  static constexpr size_t kExactUnits = 64;  // larger nodes take a power of two of units
-  struct SizeClass {
-    size_t list, units;
-  };
-  static SizeClass class_of(size_t bytes) {
-    const size_t units = (bytes + kUnit - 1) / kUnit;
-    if (units < kExactUnits) return {units, units};
-    const size_t doubled = std::bit_ceil(units);
-    return {kExactUnits + static_cast<size_t>(std::countr_zero(doubled / kExactUnits)), doubled};
-  }
-
-  void* bump(size_t bytes) {
-    if (bytes > left_) {
-      slabs_.push_back(nullptr);  // first, so that nothing is lost if it throws
-      next_ = static_cast<std::byte*>(slabs_.back() = take_slab());
-      left_ = kSlabBytes;
-      total_ += kSlabBytes;
-    }
-    void* p = next_;
-    next_ += bytes;
-    left_ -= bytes;
-    return p;
-  }
-
-  void* allocate_large(size_t bytes) {
-    void* p = ::operator new(bytes, std::align_val_t{64});
-    try {
-      large_.insert(p);
-    } catch (...) {
-      give_large(p);
-      throw;
-    }
-    total_ += bytes;
-    return p;
-  }
-  static void give_large(void* p) { ::operator delete(p, std::align_val_t{64}); }
-
-  std::vector<void*> slabs_;
-  std::unordered_set<void*> large_;
-  std::byte* next_ = nullptr;
-  size_t left_ = 0;
-  size_t total_ = 0;
-  std::array<void*, kExactUnits + 8> free_{};  // up to a slab: 64 << 6 units
-};
 
 size_t node_bytes(size_t nsrc, size_t nints, size_t text) {
   return sizeof(Node) + nsrc * sizeof(NodeRef) + nints * sizeof(int64_t) + text;
@@ -467,9 +388,17 @@ void drop_readers(const Shard& shard) {
   }
 }
 
+/// Fewer than there are only where most would stay empty.
+size_t slots_for(const Shard& shard) {
+  const auto live = static_cast<size_t>(std::ranges::count_if(
+      shard.slots, [](const Shard::Slot& s) { return s.node && s.node->mark; }));
+  const size_t enough = std::max<size_t>(256, std::bit_ceil(live * 4));
+  return std::min(enough, shard.slots.size());
+}
+
 /// Removes unmarked nodes from a shard and clears the marks of the others.
 size_t sweep_shard(Shard& shard, std::vector<int64_t>* freed_buffers) {
-  std::vector<Shard::Slot> old(shard.slots.size());
+  std::vector<Shard::Slot> old(slots_for(shard));
   old.swap(shard.slots);
   shard.count = 0;
   size_t freed = 0;
@@ -486,6 +415,7 @@ size_t sweep_shard(Shard& shard, std::vector<int64_t>* freed_buffers) {
     n->~Node();
     shard.memory.release(n, bytes);
   }
+  shard.memory.give_back_empty_slabs();
   return freed;
 }
 

@@ -65,6 +65,11 @@ std::shared_ptr<const void> memory_owner(const std::shared_ptr<HostView>& view) 
   return view->buffer->in_file() ? view->buffer->owner() : view;
 }
 
+void let_go(const Tensor& x) {
+  const Tensor attached = TensorAccess::attached(x);
+  if (!attached.is_view() && attached.cell()->realized()) attached.cell()->buffer()->let_go();
+}
+
 Tensor strided_tensor(const std::byte* data, DType dtype, std::span<const int64_t> shape,
                       std::span<const int64_t> strides) {
   const auto size = static_cast<size_t>(bits(dtype) / 8);

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "weft/base/error.h"
+#include "weft/io/host_memory.h"
 #include "weft/tensor/transforms.h"
 
 namespace weft::llm {
@@ -48,6 +49,10 @@ Tensor Network::embedded(const Tensor& tokens, const Tensor& positions) const {
   if (positions_.defined()) x = x + positions_.value().index({positions + config_.first_position});
   if (token_types_.defined()) x = x + token_types_.value().index({0});  // all are of one text
   return normed(x, embedding_norm_);
+}
+
+void Network::let_go_of_tokens() const {
+  if (!tied_) let_go(tokens_.stored);
 }
 
 Tensor Network::through_layers(Tensor x, const Tensor& positions, double dropout,

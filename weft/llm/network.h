@@ -71,6 +71,8 @@ class Network {
   /// (1, n, dim).
   Tensor encoded(const Tensor& tokens, const Dim& count) const;
   Tensor logits(const Tensor& hidden) const;  ///< (..., dim) to (..., vocabulary)
+  /// Where only rows of the tokens' table are looked at, none of it need stay in memory.
+  void let_go_of_tokens() const;
 
  private:
   Tensor normed(const Tensor& x, const Scale& scale) const;
@@ -101,7 +103,7 @@ class Network {
   void bind_encoder(const Weights& weights, Factors factors);
 
   Config config_;
-  bool mixed_;
+  bool mixed_, tied_ = false;
   Weight tokens_, positions_, token_types_;
   Tensor by_distance_;  ///< (2 context - 1, heads): what scores have for a key's distance
   std::vector<Layer> layers_;

@@ -19,6 +19,7 @@ constexpr int64_t kRowTokens[] = {1, 2, 4, 6};
 /// weights are decoded; and so many as more than those.
 constexpr int64_t kCheapTokens[] = {6, 16};
 constexpr size_t kPlaceSizes = 6;  // variables of a row
+constexpr int64_t kLookedUp = 64;  // rows, of which each brings up to 64 KiB of a mapped file
 
 int64_t up_to_grain(int64_t n) {
   return (n + Stepper::kGrain - 1) / Stepper::kGrain * Stepper::kGrain;
@@ -202,15 +203,17 @@ Tensor Stepper::compute(const Shape& shape, const Tensor& tokens, const Tensor& 
 
 Stepper::Step& Stepper::step_of(const Shape& shape) {
   Step& step = steps_[shape];
-  if (step) return step;
+  if (step.function) return step;
   const auto captured = [this, shape](const Tensor& tokens, const Tensor& positions,
                                       const std::vector<Dim>& places, const Dim& last) {
     return compute(shape, tokens, positions, places, last);
   };
   auto function = std::make_shared<Jit<decltype(captured)>>(captured, "a model's step");
   function->capture_at_once();
-  step = [function](const Tensor& tokens, const Tensor& positions, const std::vector<Dim>& places,
-                    const Dim& last) { return (*function)(tokens, positions, places, last); };
+  step.function = [function](const Tensor& tokens, const Tensor& positions,
+                             const std::vector<Dim>& places, const Dim& last) {
+    return (*function)(tokens, positions, places, last);
+  };
   return step;
 }
 
@@ -246,14 +249,24 @@ std::vector<float> Stepper::run(std::span<const StepRow> rows, Give give) {
       at.push_back(static_cast<int32_t>(row.start + i));
     }
   const Dims dims = {shape.rows, shape.tokens};
-  const bool compiles = !steps_.contains(shape);
+  Step& step = step_of(shape);
   const Variable last("last", 0, std::max<int64_t>(shape.tokens - 1, 1));
   const Tensor result =
-      step_of(shape)(Tensor::from(ids, dims), Tensor::from(at, dims), bound(shape, rows),
-                     last.bind(static_cast<int64_t>(rows[0].tokens.size()) - 1));
+      step.function(Tensor::from(ids, dims), Tensor::from(at, dims), bound(shape, rows),
+                    last.bind(static_cast<int64_t>(rows[0].tokens.size()) - 1));
   std::vector<float> all = result.to_vector<float>();
-  if (compiles) give_back_free_memory();
+  give_back_memory(step, shape);
   return give == Give::LastLogits ? all : given_ones(std::move(all), rows, shape.tokens);
+}
+
+/// What compiling took, then what the first replay took to make its commands; and of the tokens'
+/// table what the system mapped around each row that was looked at.
+void Stepper::give_back_memory(Step& step, const Shape& shape) {
+  if (step.calls++ < 2) give_back_free_memory();
+  looked_up_ += shape.rows * shape.tokens;
+  if (looked_up_ < kLookedUp) return;
+  network_.let_go_of_tokens();
+  looked_up_ = 0;
 }
 
 /// With the logits of every token. What only fills rows up is not computed again.

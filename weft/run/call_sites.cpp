@@ -7,6 +7,13 @@
 
 namespace weft {
 
+bool StepSites::operator==(const StepSites& other) const {
+  const auto equal = [](const CallSite& a, const CallSite& b) {
+    return a.file == b.file && a.line == b.line;
+  };
+  return equal(first, other.first) && equal(last, other.last);
+}
+
 std::string StepSites::text() const {
   std::string text = short_text(first);
   if (last.file == first.file && last.line == first.line) return text;

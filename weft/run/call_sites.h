@@ -17,6 +17,7 @@ class Context;
 struct StepSites {
   CallSite first, last;
 
+  bool operator==(const StepSites& other) const;
   /// "net.cpp:42", "net.cpp:40 .. net.cpp:42", or nothing.
   std::string text() const;
 };

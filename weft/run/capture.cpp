@@ -187,6 +187,27 @@ CaptureScope::CaptureScope(Context& context, std::span<const ReplayArgument> arg
 
 CaptureScope::~CaptureScope() = default;
 
+namespace {
+
+// What caches hold of a program that is worth more than finding it again.
+constexpr size_t kLargeProgram = size_t{1} << 20;
+
+/// A replay has what it needs of its programs, and nobody else is likely to ask for them: where
+/// they are large, the caches let go of them. Their kernels stay.
+void forget_programs(RunState& run, std::span<const RecordedRun> runs) {
+  bool any = false;
+  run.schedules.erase_if([&](const CacheKey& key, const auto& prepared, size_t bytes) {
+    const bool ran =
+        std::ranges::find(runs, prepared->schedule, &RecordedRun::schedule) != runs.end();
+    if (bytes < kLargeProgram || !ran) return false;
+    run.known.forms.forget(key.root);
+    return any = true;
+  });
+  if (any) run.sweep();
+}
+
+}  // namespace
+
 std::unique_ptr<Replay> CaptureScope::finish(std::span<const std::shared_ptr<Storage>> results) {
   Recording& r = state_->recording;
   RunState& run = state_->context.get<RunState>();
@@ -207,6 +228,7 @@ std::unique_ptr<Replay> CaptureScope::finish(std::span<const std::shared_ptr<Sto
   state_->stop();
   auto replay = std::make_unique<Replay::State>(plan_replay(state_->context, r));
   recorded.executes(replay->each_call().schedule);
+  forget_programs(run, r.runs);
   return std::unique_ptr<Replay>(new Replay(std::move(replay)));
 }
 

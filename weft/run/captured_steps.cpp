@@ -4,6 +4,7 @@
 
 #include "weft/base/context.h"
 #include "weft/base/error.h"
+#include "weft/base/function_ref.h"
 #include "weft/graph/binary.h"
 #include "weft/run/pipeline.h"
 #include "weft/run/replay_plan.h"
@@ -13,18 +14,25 @@ namespace weft {
 
 void CapturedSteps::append(const CompiledSchedule& of, std::span<const int> buffers,
                            std::span<const int> variables, const CallSites& lines) {
-  if (sites.empty()) {  // most have one computation
-    schedule.steps.reserve(of.steps.size());
-    sites.reserve(of.steps.size());
-  }
+  if (schedule.steps.empty()) schedule.steps.reserve(of.steps.size());  // most have one computation
   for (const CompiledStep& from : of.steps) {
-    CompiledStep step = from;
+    CompiledStep step{from.kind,   from.kernel, from.buffers, from.variables,
+                      from.device, {},          from.round};
     for (int& b : step.buffers) b = buffers[static_cast<size_t>(b)];
     for (CompiledStep::Variable& v : step.variables)
       if (v.position >= 0) v.position = variables[static_cast<size_t>(v.position)];
-    schedule.steps.push_back(std::move(step));
-    sites.push_back(lines.of(from.origins));
+    add(std::move(step), lines.of(from.origins));
   }
+}
+
+void CapturedSteps::add(CompiledStep step, const StepSites& sites) {
+  if (sites_.empty() || sites_.back().sites != sites)
+    sites_.push_back({schedule.steps.size(), sites});
+  schedule.steps.push_back(std::move(step));
+}
+
+const StepSites& CapturedSteps::sites(size_t step) const {
+  return (std::ranges::upper_bound(sites_, step, {}, &SitesFrom::step) - 1)->sites;
 }
 
 namespace {
@@ -93,18 +101,32 @@ std::vector<int> number_buffers(CapturedSteps& steps, const Computation& c,
 
 }  // namespace
 
-CapturedSteps steps_for_constants(const ReplayPlan& plan, const std::vector<bool>& constant) {
+namespace {
+
+CapturedSteps steps_of(const ReplayPlan& plan,
+                       FunctionRef<std::vector<bool>(const Computation&)> constants) {
   const std::lock_guard lock(plan.context.get<RunState>().mutex);
   CapturedSteps out;
-  out.schedule.variables = plan.captured.schedule.variables;
-  out.schedule.buffers = plan.captured.schedule.buffers;
+  out.schedule.variables = plan.captured.variables;
+  out.schedule.buffers = plan.captured.buffers;
   for (const Computation& c : plan.computations) {
-    const auto schedule = schedule_of(plan.context, c, constant_inputs(c, constant));
+    WEFT_CHECK(c.schedule && c.sites, "a plan is divided that has let go of its schedules");
+    const auto schedule = schedule_of(plan.context, c, constants(c));
     const std::vector<int> variables = positions(plan, c, *schedule);
     const std::vector<int> buffers = number_buffers(out, c, *schedule, variables);
     out.append(*schedule, buffers, variables, *c.sites);
   }
   return out;
+}
+
+}  // namespace
+
+CapturedSteps steps_as_they_ran(const ReplayPlan& plan) {
+  return steps_of(plan, [](const Computation& c) { return c.constants; });
+}
+
+CapturedSteps steps_for_constants(const ReplayPlan& plan, const std::vector<bool>& constant) {
+  return steps_of(plan, [&](const Computation& c) { return constant_inputs(c, constant); });
 }
 
 }  // namespace weft

@@ -1,7 +1,6 @@
 #include "weft/run/command_list.h"
 
 #include <algorithm>
-#include <functional>
 
 #include "weft/base/context.h"
 #include "weft/base/error.h"
@@ -30,67 +29,68 @@ CommandList::CommandList(const CompiledSchedule& schedule)
     : schedule_(schedule),
       point_of_no_return_(schedule.steps.size()),
       memory_(schedule.buffers.size()) {
-  size_t slices = 0, vars = 0;
-  std::vector<uint32_t> count(schedule.buffers.size() + 1);
+  Begin end{0, 0};
+  begins_.reserve(schedule.steps.size());
   for (const CompiledStep& s : schedule.steps) {
-    if (s.kernel) slices += s.buffers.size();
-    vars += s.variables.size();
-    for (int b : s.buffers) ++count[static_cast<size_t>(b) + 1];
+    begins_.push_back(end);
+    end.slices += static_cast<uint32_t>(s.buffers.size());
+    end.vars += static_cast<uint32_t>(s.variables.size());
+    add_step(s);
   }
   // Sized once: the commands' spans point into these.
-  slices_.resize(slices);
-  vars_.resize(vars);
-  commands_.reserve(schedule.steps.size());
-  for (size_t i = 1; i < count.size(); ++i) count[i] += count[i - 1];
-  uses_begin_ = count;
-  uses_.resize(count.back());
-  slices = vars = 0;
-  for (const CompiledStep& s : schedule.steps) {
+  slices_.resize(end.slices);
+  vars_.resize(end.vars);
+  find_written();
+}
+
+void CommandList::add_step(const CompiledStep& s) {
+  several_queues_ |= has_several_queues(*s.device);
+  if (!s.kernel) {
+    symbolic_ |= !schedule_.buffers[static_cast<size_t>(s.buffers[0])].numel.is_constant();
+    return;
+  }
+  symbolic_ |= !s.variables.empty();
+  ++kernels_;
+  flops_ += s.kernel->flops;
+  bytes_ += s.kernel->bytes;
+}
+
+void CommandList::find_written() {
+  for (size_t i = 0; i < schedule_.steps.size(); ++i) {
+    const CompiledStep& s = schedule_.steps[i];
     for (size_t slot = 0; slot < s.buffers.size(); ++slot) {
       const auto b = static_cast<size_t>(s.buffers[slot]);
-      uses_[count[b]++] = {commands_.size(), slot};
-      if (!s.writes(slot) || schedule.buffers[b].intermediate()) continue;
+      if (!s.writes(slot) || schedule_.buffers[b].intermediate()) continue;
       written_.push_back(b);
-      if (schedule.buffers[b].input >= 0)
-        point_of_no_return_ = std::min(point_of_no_return_, commands_.size());
+      if (schedule_.buffers[b].input >= 0) point_of_no_return_ = std::min(point_of_no_return_, i);
     }
-    add_step(s, slices, vars);
-    several_queues_ |= has_several_queues(*s.device);
   }
   std::ranges::sort(written_);
   written_.erase(std::ranges::unique(written_).begin(), written_.end());
 }
 
-void CommandList::add_step(const CompiledStep& s, size_t& slices, size_t& vars) {
-  Command c;
-  if (s.kernel) {
-    const IndexProgram& items = s.kernel->items;
-    c = Command::launch(*s.kernel->executable, std::span(slices_).subspan(slices, s.buffers.size()),
-                        std::span(vars_).subspan(vars, s.variables.size()),
-                        items.is_constant() ? items({}) : 0);
-    for (size_t axis = 0; axis < s.kernel->grid.size(); ++axis)
-      if (const IndexProgram& size = s.kernel->grid[axis]; size.is_constant())
-        c.grid[axis] = size({});
-    c.round = s.round;
-    slices += s.buffers.size();
-    vars += s.variables.size();
-    symbolic_ |= !s.variables.empty();
-    ++kernels_;
-    flops_ += s.kernel->flops;
-    bytes_ += s.kernel->bytes;
-  } else {
-    c.kind = Command::Kind::Copy;
-    const bool fixed = schedule_.buffers[static_cast<size_t>(s.buffers[0])].numel.is_constant();
-    c.bytes = fixed ? schedule_.bytes_of(s.buffers[0], {}) : 0;
-    symbolic_ |= !fixed;
-  }
-  commands_.push_back(c);
+int64_t CommandList::bytes_copied(const CompiledStep& s) const {
+  const auto values = values_ ? std::span<const int64_t>(*values_) : std::span<const int64_t>();
+  return schedule_.bytes_of(s.buffers[0], values);
+}
+
+Command CommandList::command(size_t step) const {
+  const CompiledStep& s = schedule_.steps[step];
+  const Begin& begin = begins_[step];
+  const auto slices = std::span(slices_).subspan(begin.slices, s.buffers.size());
+  if (!s.kernel) return Command::copy(slices[0], slices[1], bytes_copied(s));
+  const auto vars = std::span(vars_).subspan(begin.vars, s.variables.size());
+  Command c = Command::launch(*s.kernel->executable, slices, vars, s.kernel->items(vars));
+  for (size_t axis = 0; axis < s.kernel->grid.size(); ++axis)
+    c.grid[axis] = s.kernel->grid[axis](vars);
+  c.round = s.round;
+  return c;
 }
 
 void CommandList::cut_segments() {
   segments_.clear();
   std::vector<QueuePlan> plans;  // of the devices that have several queues
-  for (size_t i = 0; i < commands_.size(); ++i) {
+  for (size_t i = 0; i < schedule_.steps.size(); ++i) {
     const CompiledStep& s = schedule_.steps[i];
     // Nothing is overwritten while what comes before may still fail.
     if (i == point_of_no_return_)
@@ -103,7 +103,7 @@ void CommandList::cut_segments() {
     }
     auto plan = std::ranges::find(plans, s.device, [](QueuePlan& p) { return &p.device(); });
     if (plan == plans.end()) plan = plans.insert(plan, QueuePlan(*s.device));
-    add_to_segments(i, false, plan->add(i, commands_[i]));
+    add_to_segments(i, false, plan->add(i, command(i)));
   }
   uncut_ = false;
 }
@@ -125,13 +125,13 @@ void CommandList::add_to_segments(size_t i, bool across, const QueuePlan::Place&
 void CommandList::queue_commands() {
   queued_.clear();
   queued_commands_.clear();
-  const auto count = static_cast<size_t>(std::ranges::count_if(commands_, std::not_fn(is_empty)));
-  queued_.reserve(count);
-  queued_commands_.reserve(count);
-  for (size_t i = 0; i < commands_.size(); ++i) {
-    if (is_empty(commands_[i])) continue;
-    queued_.push_back(commands_[i]);
-    queued_commands_.push_back(i);
+  queued_.reserve(schedule_.steps.size());
+  queued_commands_.reserve(schedule_.steps.size());
+  for (size_t i = 0; i < schedule_.steps.size(); ++i) {
+    const Command c = command(i);
+    if (is_empty(c)) continue;
+    queued_.push_back(c);
+    queued_commands_.push_back(static_cast<uint32_t>(i));
   }
   unqueued_ = false;
 }
@@ -147,44 +147,38 @@ size_t CommandList::segment_of(size_t command) const {
 }
 
 void CommandList::set_buffers(std::span<const BufferSlice> memory) {
+  std::vector<bool> changed(memory.size());
+  bool any = false;
   for (size_t b = 0; b < memory.size(); ++b) {
     if (memory[b] == memory_[b]) continue;
-    uncut_ |= several_queues_;
     memory_[b] = memory[b];
-    for (size_t u = uses_begin_[b]; u < uses_begin_[b + 1]; ++u) set(uses_[u], memory[b]);
+    changed[b] = any = true;
+  }
+  if (!any) return;
+  uncut_ |= several_queues_;
+  for (size_t i = 0; i < schedule_.steps.size(); ++i) {
+    const CompiledStep& s = schedule_.steps[i];
+    for (size_t slot = 0; slot < s.buffers.size(); ++slot)
+      if (const auto b = static_cast<size_t>(s.buffers[slot]); b < changed.size() && changed[b])
+        set(i, slot, memory[b]);
   }
 }
 
-void CommandList::set(const Place& place, BufferSlice slice) {
-  Command& c = commands_[place.command];
-  if (c.kind == Command::Kind::Copy) {
-    (place.slot == 0 ? c.from : c.to) = slice;
-    if (!unqueued_) queued_[queued_before(place.command)] = c;  // a copy is never empty
-    return;
-  }
-  slices_[static_cast<size_t>(c.buffers.data() - slices_.data()) + place.slot] = slice;
+void CommandList::set(size_t step, size_t slot, BufferSlice slice) {
+  slices_[begins_[step].slices + slot] = slice;
+  if (unqueued_ || schedule_.steps[step].kernel) return;
+  Command& c = queued_[queued_before(step)];  // a copy is never empty
+  (slot == 0 ? c.from : c.to) = slice;
 }
 
 void CommandList::set_variables(std::span<const int64_t> values) {
   if (!symbolic_ || (values_ && std::ranges::equal(*values_, values))) return;
   uncut_ |= several_queues_;
   unqueued_ = true;
-  for (size_t i = 0; i < commands_.size(); ++i) {
-    const CompiledStep& s = schedule_.steps[i];
-    Command& c = commands_[i];
-    if (!s.kernel) {
-      c.bytes = schedule_.bytes_of(s.buffers[0], values);
-      continue;
-    }
-    const size_t first = static_cast<size_t>(c.vars.data() - vars_.data());
-    for (size_t k = 0; k < s.variables.size(); ++k) {
-      const auto [position, fixed] = s.variables[k];
-      vars_[first + k] = position < 0 ? fixed : values[static_cast<size_t>(position)];
-    }
-    c.items = s.kernel->items(c.vars);
-    for (size_t axis = 0; axis < s.kernel->grid.size(); ++axis)
-      c.grid[axis] = s.kernel->grid[axis](c.vars);
-  }
+  auto var = vars_.begin();
+  for (const CompiledStep& s : schedule_.steps)
+    for (const auto& [position, fixed] : s.variables)
+      *var++ = position < 0 ? fixed : values[static_cast<size_t>(position)];
   values_.emplace(values.begin(), values.end());
 }
 
@@ -254,15 +248,16 @@ CommandList::Left CommandList::left_by(size_t segment) const {
 
 CommandList::Left CommandList::left_in(int buffer) const {
   bool touched = false, finished = true;
-  const size_t end = uses_begin_[static_cast<size_t>(buffer) + 1];
   size_t segment = 0;
-  for (size_t u = uses_begin_[static_cast<size_t>(buffer)]; u < end; ++u) {
-    const auto& [command, slot] = uses_[u];
-    if (!schedule_.steps[command].writes(slot)) continue;
-    while (segments_[segment].end <= command) ++segment;
-    const Left left = left_by(segment);
-    touched |= left != Left::Untouched;
-    finished &= left == Left::Finished;
+  for (size_t i = 0; i < schedule_.steps.size(); ++i) {
+    const CompiledStep& s = schedule_.steps[i];
+    for (size_t slot = 0; slot < s.buffers.size(); ++slot) {
+      if (s.buffers[slot] != buffer || !s.writes(slot)) continue;
+      while (segments_[segment].end <= i) ++segment;
+      const Left left = left_by(segment);
+      touched |= left != Left::Untouched;
+      finished &= left == Left::Finished;
+    }
   }
   return !touched ? Left::Untouched : finished ? Left::Finished : Left::Broken;
 }
@@ -275,7 +270,7 @@ TimelinePoint CommandList::run_segment(Context& context, const Segment& s, const
   }
   if (s.across) {
     try {
-      copy_across(commands_[s.begin], newest);
+      copy_across(command(s.begin), newest);
     } catch (const DeviceError& error) {
       rethrow_with_lines(error, {}, s.begin, lines);
     }
@@ -360,15 +355,16 @@ TimelinePoint CommandList::run_one_by_one(Context& context, const Segment& s, co
     wait(context, *s.device, point, i, lines);
     const double seconds = static_cast<double>(now_ns() - start) * 1e-9;
     const CompiledKernel* k = schedule_.steps[i].kernel.get();
-    const CommandReport report{k ? k->name : "copy",
-                               s.device->name(),
-                               lines(i),
-                               i,
-                               schedule_.steps[i].buffers.size(),
-                               s.device->allocator().stats().live_bytes,
-                               seconds,
-                               k ? k->flops : 0,
-                               k ? k->bytes : 2.0 * static_cast<double>(commands_[i].bytes)};
+    const CommandReport report{
+        k ? k->name : "copy",
+        s.device->name(),
+        lines(i),
+        i,
+        schedule_.steps[i].buffers.size(),
+        s.device->allocator().stats().live_bytes,
+        seconds,
+        k ? k->flops : 0,
+        k ? k->bytes : 2.0 * static_cast<double>(bytes_copied(schedule_.steps[i]))};
     if (observer.ran) observer.ran(report);
     if (log_enabled(context, 2)) log_at(context, 2, "{}", text(report));
   }
@@ -412,7 +408,7 @@ void CommandList::copy_across(const Command& c, const Points& newest) {
 void CommandList::count(Context& context, double seconds) const {
   RunStats& stats = context.get<RunState>().stats;
   stats.kernels += kernels_;
-  stats.copies += static_cast<int64_t>(commands_.size()) - kernels_;
+  stats.copies += static_cast<int64_t>(schedule_.steps.size()) - kernels_;
   stats.flops += flops_;
   stats.bytes += bytes_;
   stats.seconds += seconds;

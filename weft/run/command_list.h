@@ -43,10 +43,7 @@ class CommandList {
   enum class Left : uint8_t { Untouched, Finished, Broken };
   Left left_in(int buffer) const;
   /// What is bound to a slot of a step.
-  BufferSlice slice(size_t step, size_t slot) const {
-    const Command& c = commands_[step];
-    return c.kind == Command::Kind::Launch ? c.buffers[slot] : slot == 0 ? c.from : c.to;
-  }
+  BufferSlice slice(size_t step, size_t slot) const { return slices_[begins_[step].slices + slot]; }
 
  private:
   /// Commands for one queue of a device in a row, or one copy between two devices.
@@ -57,12 +54,16 @@ class CommandList {
     int queue = 0;
     SmallVector<size_t, 4> after = {};  // segments on the device's other queues
   };
-  struct Place {
-    size_t command, slot;
+  /// Of a command, in slices_ and vars_.
+  struct Begin {
+    uint32_t slices, vars;
   };
 
-  void set(const Place& place, BufferSlice slice);
-  void add_step(const CompiledStep& step, size_t& slices, size_t& vars);
+  void set(size_t step, size_t slot, BufferSlice slice);
+  void add_step(const CompiledStep& step);
+  void find_written();
+  Command command(size_t step) const;
+  int64_t bytes_copied(const CompiledStep& step) const;
   void cut_segments();
   void queue_commands();
   size_t queued_before(size_t command) const;
@@ -96,15 +97,14 @@ class CommandList {
   std::vector<size_t> written_;                 // buffers that outlive the run and are written
   std::vector<BufferSlice> memory_;             // by buffer, as it was last set
   std::optional<std::vector<int64_t>> values_;  // likewise
-  std::vector<Command> commands_;               // one per step
-  // Those that have something to do, and which they are: of many rounds a short length leaves few.
+  // There is one for each step. Those that have something to do, and which they are: of many rounds
+  // a short length leaves few.
   std::vector<Command> queued_;
-  std::vector<size_t> queued_commands_;
-  bool unqueued_ = true;              // they are to be collected anew
-  std::vector<BufferSlice> slices_;   // of all commands, slot by slot
-  std::vector<int64_t> vars_;         // of all commands
-  std::vector<uint32_t> uses_begin_;  // by buffer, into uses_
-  std::vector<Place> uses_;
+  std::vector<uint32_t> queued_commands_;
+  bool unqueued_ = true;             // they are to be collected anew
+  std::vector<BufferSlice> slices_;  // of all commands, slot by slot
+  std::vector<int64_t> vars_;        // of all commands
+  std::vector<Begin> begins_;        // by command
   std::vector<Segment> segments_;
   bool several_queues_ = false;  // segments depend on what is bound
   bool uncut_ = true;            // and that has changed since they were cut

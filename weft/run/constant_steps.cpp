@@ -135,13 +135,14 @@ class Divider {
 namespace {
 
 CapturedSteps steps_without_constants(const ReplayPlan& plan) {
-  return steps_for_constants(plan, std::vector<bool>(plan.captured.schedule.buffers.size()));
+  return steps_for_constants(plan, std::vector<bool>(plan.captured.buffers.size()));
 }
 
 /// Packing that is not kept would be done in every call: rather none, then.
 CapturedSteps steps_to_divide(const ReplayPlan& plan, const std::vector<bool>& changing) {
-  const Divider found(plan, plan.captured.schedule, changing);
-  CapturedSteps steps = steps_for_constants(plan, found.constants());
+  CapturedSteps steps = steps_as_they_ran(plan);
+  const std::vector<bool> constants = Divider(plan, steps.schedule, changing).constants();
+  steps = steps_for_constants(plan, constants);
   const int dropped = Divider(plan, steps.schedule, changing).dropped();
   if (dropped == 0) return steps;
   CapturedSteps plain = steps_without_constants(plan);
@@ -180,12 +181,10 @@ void DividedPlan::divide(CapturedSteps steps, const std::vector<bool>& runs) {
     part->schedule.buffers = steps.schedule.buffers;
     const size_t count = part == &each_call ? each : runs.size() - each;
     part->schedule.steps.reserve(count);
-    part->sites.reserve(count);
   }
   for (size_t i = 0; i < runs.size(); ++i) {
     CapturedSteps& part = runs[i] ? each_call : constant;
-    part.schedule.steps.push_back(std::move(steps.schedule.steps[i]));
-    part.sites.push_back(steps.sites[i]);
+    part.add(std::move(steps.schedule.steps[i]), steps.sites(i));
   }
   // What is kept comes from outside of the one and leaves the other: it lies in no arena.
   for (size_t k = 0; k < kept.size(); ++k) {

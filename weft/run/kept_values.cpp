@@ -2,7 +2,6 @@
 
 #include "weft/base/context.h"
 #include "weft/base/error.h"
-#include "weft/base/file.h"
 #include "weft/run/bind.h"
 
 namespace weft {
@@ -11,13 +10,6 @@ namespace {
 // So often in a row state may have been written since the call before: weights that are trained
 // between all calls are computed with in each of them.
 constexpr int kChangesInARow = 3;
-
-/// Of a mapped file the pages leave memory until somebody looks at them again.
-void let_go(const Buffer& buffer) {
-  if (const MappedFile* file = MappedFile::of(buffer.owner()))
-    file->let_go(
-        {static_cast<const std::byte*>(buffer.data()), static_cast<size_t>(buffer.bytes())});
-}
 
 }  // namespace
 
@@ -95,7 +87,7 @@ std::vector<std::shared_ptr<Buffer>> KeptValues::allocate() const {
 
 void KeptValues::compute(std::vector<BufferSlice>& memory) {
   const CapturedSteps& part = divided_->constant;
-  const auto lines = [&](size_t step) { return part.sites[step].text(); };
+  const auto lines = [&](size_t step) { return part.sites(step).text(); };
   const PlannedMemory planned = plan_arenas(part.schedule, {});
   Arenas scratch;
   plan_.context.get<BufferTable>().with_swept_memory([&] {
@@ -111,7 +103,7 @@ void KeptValues::compute(std::vector<BufferSlice>& memory) {
   bind_commands(list, all, {});
   list.run(plan_.context, lines);
   // A model's weights are not held twice, as they lie in its file and as they are packed.
-  for (const int b : divided_->done_with) let_go(*memory[static_cast<size_t>(b)].buffer);
+  for (const int b : divided_->done_with) memory[static_cast<size_t>(b)].buffer->let_go();
   plan_.context.tracer().add(Counter::ConstantsComputed);
   computed_ = true;
 }

@@ -28,6 +28,8 @@ class KeptValues {
   /// For a call whose places have this memory, by buffer: puts what is kept there, too. An error of
   /// the steps leaves nothing computed.
   void update(std::vector<BufferSlice>& memory);
+  /// Whether the plan may still be divided anew: by update() or give_up().
+  bool may_divide() const { return !divided_->sources.empty() || !divided_->kept.empty(); }
   /// From here on every step runs in each call. False where nothing was kept.
   bool give_up();
   int64_t bytes() const;  ///< held

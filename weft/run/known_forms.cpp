@@ -197,6 +197,16 @@ void KnownForms::drop(const Form& form) {
   to_.release(form.root);
 }
 
+void KnownForms::forget(NodeRef root) {
+  for (auto& [hash, alike] : forms_)
+    std::erase_if(alike, [&](const Form& form) {
+      if (form.root != root) return false;
+      drop(form);
+      return true;
+    });
+  std::erase_if(forms_, [](const auto& alike) { return alike.second.empty(); });
+}
+
 void KnownForms::clear() {
   for (const auto& [hash, alike] : forms_)
     for (const Form& form : alike) drop(form);

@@ -28,6 +28,8 @@ class KnownForms {
   bool find(std::span<const NodeRef> values, DeviceId default_device, NormalForm& form) const;
   /// A form that was just made, of `form.asked`.
   void add(const NormalForm& form, DeviceId default_device);
+  /// The form that has this root.
+  void forget(NodeRef root);
   void clear();
 
  private:

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <list>
 #include <span>
 #include <unordered_map>
@@ -65,6 +66,14 @@ class LruCache {
     bytes_ += bytes;
     while (entries_.size() > most_ || (bytes_ > most_bytes_ && entries_.size() > 1)) drop_oldest();
   }
+  /// Of a key, its value and its bytes.
+  template <class F>
+  void erase_if(F goes) {
+    for (auto at = entries_.begin(); at != entries_.end();) {
+      const auto entry = at++;
+      if (goes(entry->key, entry->value, entry->bytes)) erase(entry);
+    }
+  }
   void clear() {
     while (!entries_.empty()) drop_oldest();
   }
@@ -76,22 +85,23 @@ class LruCache {
   }
 
  private:
-  void drop_oldest() {
-    const Entry& oldest = entries_.back();
-    NodeRef root = oldest.key.root;
-    bytes_ -= oldest.bytes;
-    index_.erase(oldest.key);
-    entries_.pop_back();
-    graph_.release(root);
-    ++counts_.evictions;
-  }
-
   struct Entry {
     CacheKey key;
     V value;
     size_t bytes;
   };
   using Entries = std::list<Entry>;
+
+  void drop_oldest() { erase(std::prev(entries_.end())); }
+  void erase(typename Entries::iterator entry) {
+    NodeRef root = entry->key.root;
+    bytes_ -= entry->bytes;
+    index_.erase(entry->key);
+    entries_.erase(entry);
+    graph_.release(root);
+    ++counts_.evictions;
+  }
+
   Graph& graph_;
   size_t most_, most_bytes_, bytes_ = 0;
   Entries entries_;  // newest first

@@ -42,6 +42,7 @@ void give_own_memory(Context& context, Storage& storage) {
 Replay::State::State(std::unique_ptr<ReplayPlan> p)
     : plan(std::move(p)), kept(*plan), bound(plan->places.size()) {
   memory.resize(each_call().schedule.buffers.size());
+  if (!kept.may_divide()) plan->let_go_of_schedules();
   if (plan->variables.empty()) make_list();
 }
 
@@ -304,8 +305,8 @@ std::vector<std::shared_ptr<Buffer>> Replay::State::allocate_fresh() {
 std::vector<std::shared_ptr<Buffer>> Replay::State::try_allocate_fresh() {
   std::vector<std::shared_ptr<Buffer>> made;
   for (const Fresh& f : plan->fresh) {
-    const CompiledBuffer& b = plan->captured.schedule.buffers[static_cast<size_t>(f.buffer)];
-    const int64_t bytes = plan->captured.schedule.bytes_of(f.buffer, values);
+    const CompiledBuffer& b = plan->captured.buffers[static_cast<size_t>(f.buffer)];
+    const int64_t bytes = plan->captured.bytes_of(f.buffer, values);
     plan->context.get<BufferTable>().with_swept_memory(
         [&] { made.push_back(b.device->allocate(bytes, f.label)); });
     memory[static_cast<size_t>(f.buffer)] = {made.back().get(), 0};
@@ -316,7 +317,7 @@ std::vector<std::shared_ptr<Buffer>> Replay::State::try_allocate_fresh() {
 /// What the calls before this one freed was of other sizes: from now on each has the same memory.
 void Replay::State::give_back_spare_memory() {
   std::set<Device*> devices;
-  for (const CompiledBuffer& b : plan->captured.schedule.buffers) devices.insert(b.device);
+  for (const CompiledBuffer& b : each_call().schedule.buffers) devices.insert(b.device);
   for (Device* d : devices)
     if (d) d->allocator().trim();
 }

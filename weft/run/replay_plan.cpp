@@ -82,7 +82,7 @@ class Merger {
     std::vector<int> buffers;
     for (size_t b = 0; b < s.buffers.size(); ++b)
       buffers.push_back(buffer_of(run, static_cast<int>(b), variables));
-    plan_->captured.append(s, buffers, variables, *run.sites);
+    note_writes(s, buffers);
     Computation computation{run.graph,    std::vector<int>(run.input_ids.size(), -1),
                             {},           run.variables,
                             {},           run.constants,
@@ -100,8 +100,17 @@ class Merger {
     plan_->computations.push_back(std::move(computation));
   }
 
+  void note_writes(const CompiledSchedule& s, std::span<const int> buffers) {
+    written_.resize(plan_->captured.buffers.size());
+    for (const CompiledStep& step : s.steps)
+      for (size_t slot = 0; slot < step.buffers.size(); ++slot)
+        if (const int b = buffers[static_cast<size_t>(step.buffers[slot])];
+            b >= 0 && step.writes(slot))
+          written_[static_cast<size_t>(b)] = true;
+  }
+
   void add_variable(const ReplayVariable& v) {
-    auto& names = plan_->captured.schedule.variables;
+    auto& names = plan_->captured.variables;
     std::string name(v.variable->text());
     for (int copy = 1; std::ranges::find(names, name) != names.end(); ++copy)
       name = strformat("{}.{}", v.variable->text(), copy);
@@ -135,8 +144,10 @@ class Merger {
     return static_cast<int>(at - plan_->variables.begin());
   }
 
+  /// -1: nobody else sees it.
   int buffer_of(const RecordedRun& run, int b, std::span<const int> variables) {
     const CompiledBuffer& from = run.schedule->buffers[static_cast<size_t>(b)];
+    if (from.intermediate()) return -1;
     CompiledBuffer copy = from;
     copy.numel = from.numel.renumbered(variables);
     copy.input = copy.output = -1;
@@ -149,8 +160,8 @@ class Merger {
   }
 
   int add_buffer(const CompiledBuffer& b) {
-    plan_->captured.schedule.buffers.push_back(b);
-    return static_cast<int>(plan_->captured.schedule.buffers.size()) - 1;
+    plan_->captured.buffers.push_back(b);
+    return static_cast<int>(plan_->captured.buffers.size()) - 1;
   }
 
   bool existed(int64_t id) const {
@@ -248,18 +259,16 @@ class Merger {
   }
 
   void set_roles() {
-    auto& buffers = plan_->captured.schedule.buffers;
-    for (size_t i = 0; i < plan_->places.size(); ++i)
-      if (const int b = plan_->places[i].buffer; b >= 0)
-        buffers[static_cast<size_t>(b)].input = static_cast<int>(i);
+    auto& buffers = plan_->captured.buffers;
+    written_.resize(buffers.size());
+    for (size_t i = 0; i < plan_->places.size(); ++i) {
+      HeldPlace& place = plan_->places[i];
+      if (place.buffer < 0) continue;
+      buffers[static_cast<size_t>(place.buffer)].input = static_cast<int>(i);
+      place.written = written_[static_cast<size_t>(place.buffer)];
+    }
     for (size_t i = 0; i < plan_->fresh.size(); ++i)
       buffers[static_cast<size_t>(plan_->fresh[i].buffer)].output = static_cast<int>(i);
-    for (const CompiledStep& step : plan_->captured.schedule.steps)
-      for (size_t slot = 0; slot < step.buffers.size(); ++slot) {
-        const int input = buffers[static_cast<size_t>(step.buffers[slot])].input;
-        if (step.writes(slot) && input >= 0)
-          plan_->places[static_cast<size_t>(input)].written = true;
-      }
   }
 
   const Recording& recording_;
@@ -268,6 +277,7 @@ class Merger {
   std::unordered_map<int64_t, int> place_of_;   // by Buffer node id
   std::unordered_map<int64_t, int> buffer_of_;  // merged buffer of a Buffer node
   std::unordered_map<int64_t, int> fresh_of_;
+  std::vector<bool> written_;  // by merged buffer
 };
 
 }  // namespace

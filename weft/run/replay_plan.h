@@ -52,6 +52,7 @@ struct Computation {
   std::vector<BoundVariable> variables;  ///< that the graph's stand for
   std::vector<int> into;                 ///< of each result: RecordedRun::Result::into
   std::vector<bool> constants;           ///< inputs that `schedule` takes to be constant
+  // Null where the plan is not divided any more.
   std::shared_ptr<const CompiledSchedule> schedule;  ///< as it ran
   std::shared_ptr<const CallSites> sites;
 };
@@ -71,9 +72,13 @@ struct ReplayPlan {
 
   TensorForm form_of(NodeRef buffer);  ///< keeps the dims
   NodeRef keep(NodeRef n);
+  /// Of plans that are not divided any more.
+  void let_go_of_schedules() {
+    for (Computation& c : computations) c.schedule.reset(), c.sites.reset();
+  }
 
   Context& context;
-  CapturedSteps captured;                 ///< as they ran
+  CompiledSchedule captured;  ///< variables and buffers of the computations, without steps
   std::vector<Computation> computations;  ///< what they compute
   std::vector<HeldPlace> places;          ///< arguments first
   size_t arguments = 0;

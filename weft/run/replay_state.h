@@ -65,7 +65,7 @@ struct Replay::State {
               Take take);
   std::vector<NodeRef> dims_of(const TensorForm& form) const;
   auto lines() const {
-    return [this](size_t step) { return each_call().sites[step].text(); };
+    return [this](size_t step) { return each_call().sites(step).text(); };
   }
 
   int64_t calls_ = 0;

@@ -56,7 +56,7 @@ CapturedFunction CapturedFunction::of(const Replay& replay) {
   const Graph::Building building(g);
   CapturedFunction f;
   f.arguments = plan.arguments;
-  f.memories = plan.captured.schedule.buffers.size();
+  f.memories = plan.captured.buffers.size();
   for (size_t i = 0; i < plan.places.size(); ++i) {
     const HeldPlace& from = plan.places[i];
     Place to{from.name, from.buffer, ending_of(plan, from.ending), {}, {}, {}};
