@@ -195,7 +195,11 @@ TEST_F(Gradients, LeavesAreComputedWithWhatReadsThem) {
   EXPECT_FALSE(computed(unused));
   EXPECT_FALSE(computed(other)) << "nobody said that it would be read again";
   EXPECT_EQ((w * w * other).sum().item<float>(), before);
-  loss.backward();  // made before w was memory
+  // Of a graph that was made before w was memory, also beside one that was made after it.
+  const Tensor wanted = (w * 2 * other).realize();
+  EXPECT_EQ(shown(loss.gradient({w})[0]), shown(wanted));
+  EXPECT_EQ(shown((loss + (w * w * other).sum()).gradient({w})[0]), shown(wanted * 2));
+  loss.backward();
   EXPECT_LE((w.grad() - w * 2 * other).abs().max().item<float>(), 1e-6f);
 }
 

@@ -343,6 +343,19 @@ bool is_bypassed(NodeRef root, NodeRef target) {
   return viewed != target && std::ranges::find(order, viewed) != order.end();
 }
 
+/// Behind the targets' nodes those that leaves among them were when they became such, which graphs
+/// hold that are older than their memory; whose they are.
+std::vector<size_t> add_former(const std::vector<Tensor>& targets, std::vector<NodeRef>& nodes) {
+  std::vector<size_t> whose;
+  for (size_t i = 0; i < targets.size(); ++i) {
+    NodeRef former = targets[i].cell()->former.get();
+    if (!former || targets[i].is_view() || former == targets[i].node()) continue;
+    nodes.push_back(former);
+    whose.push_back(i);
+  }
+  return whose;
+}
+
 }  // namespace
 
 std::vector<Tensor> Tensor::gradient(const std::vector<Tensor>& targets, CallSite at) const {
@@ -365,9 +378,16 @@ std::vector<Tensor> Tensor::gradient(const std::vector<Tensor>& targets, const T
            "requires_grad_() on it before using it",
            nodes.size() - 1, t.dims().text());
   }
+  const std::vector<size_t> before = add_former(targets, nodes);
   Backward walk(scope.context, scope.g);
   NodeRef root = histories.behind(scope.g, node());
   std::vector<Tensor> grads = walk.run(root, upstream.cast(dtype()), nodes);
+  for (size_t k = 0; k < before.size(); ++k)
+    if (const Tensor& g = grads[targets.size() + k]; g.defined()) {
+      Tensor& sum = grads[before[k]];
+      sum = sum.defined() ? sum + g : g;
+    }
+  grads.resize(targets.size());
   for (size_t i = 0; i < grads.size(); ++i) {
     if (grads[i].defined()) continue;
     if (is_bypassed(root, nodes[i]))
