@@ -109,5 +109,25 @@ TEST_F(PackOperands, ThatNoCacheHoldsAreNotTurnedWhereResultsAreAsFew) {
   EXPECT_EQ(largest_copy(320, 64 << 10), 1008 * 96) << "results are more than it";
 }
 
+/// A convolution whose vectors run along rows of the image reads it as it lies, also where weights
+/// could be put in any order for nothing: results side by side cost less than weights side by side.
+TEST_F(PackOperands, ImagesStayInRowsWhereVectorsRunAlongThem) {
+  const int64_t n = 4, in = 64, out = 32, size = 64, k = 5;
+  NodeRef x = b_.pad(b_.param(0, {n, in, size, size}), {0, 0, 2, 2}, {0, 0, 2, 2});
+  x = b_.window(b_.window(x, 2, k, 1, 1), 3, k, 1, 1);
+  const GraphBuilder::Ints all{n, out, size, size, in, k, k};
+  NodeRef windows = b_.permute(x, {0, 2, 3, 1, 4, 5});
+  NodeRef w = b_.param(1, {out, in, k, k});
+  NodeRef product = g_.mul(b_.broadcast(windows, {n, 1, size, size, in, k, k}, all),
+                           b_.broadcast(w, {1, out, 1, 1, in, k, k}, all));
+  const ScheduleOutput y[] = {{b_.reduce(product, Fold::Add, {4, 5, 6})}};
+  for (const std::vector<bool>& constants : {std::vector<bool>{}, {false, true}}) {
+    ScheduleOptions options;
+    options.constants = constants;
+    for (const BufferSpec& b : make_schedule(y, cpu(true), options).buffers)
+      if (b.input < 0 && b.output < 0) EXPECT_EQ(b.layout, "row-major");
+  }
+}
+
 }  // namespace
 }  // namespace weft

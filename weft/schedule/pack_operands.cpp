@@ -60,7 +60,8 @@ constexpr double kFarStore = 1, kFarStoreOfOneSet = 6;
 
 class OperandPacking {
  public:
-  explicit OperandPacking(Planner& plan) : plan_(plan), loads_(reduced_operands(plan)) {
+  explicit OperandPacking(Planner& plan)
+      : plan_(plan), loads_(reduced_operands(plan)), vectors_(loads_.size(), nullptr) {
     for (const auto& loads : loads_)
       for (const ProductOperand& o : loads) parts_[o.node] += part_read(o);
   }
@@ -236,6 +237,7 @@ class OperandPacking {
       if (!best.range || choice.cost < best.cost) best = std::move(choice);
     }
     if (!best.range || reduces_well(kernel, loads, best)) return;
+    vectors_[k] = best.range;
     for (const ProductOperand& o : best.moved)
       reorder(static_cast<int>(k), o, moving_axis(plan_.g, use(o).access, best.range));
     for (const ProductOperand& o : loads) leave_as_it_came(o, best.range);
@@ -492,14 +494,15 @@ class OperandPacking {
       take_apart(k, o);
   }
 
-  /// Whether vectors of the kernel may run along an output axis in which the operand does not vary:
-  /// its elements are read one by one then.
+  /// Whether vectors of the kernel run along an output axis in which the operand does not vary, or
+  /// may where nothing was put in order for them: its elements are read one by one then.
   bool is_broadcast(const KernelPlan& kernel, const ProductOperand& o) const {
-    const std::vector<ProductOperand>& loads = loads_[static_cast<size_t>(use(o).kernel)];
-    return is_static(o.node) && buffer(o.node).block == 0 &&
-           std::ranges::any_of(kernel.ranges, [&](NodeRef r) {
-             return is_broadcast_along(plan_, o.node, use(o), r, loads);
-           });
+    const auto k = static_cast<size_t>(use(o).kernel);
+    if (!is_static(o.node) || buffer(o.node).block != 0) return false;
+    if (NodeRef r = vectors_[k]) return step_along(plan_, o.node, use(o).access, r) == Step::None;
+    return std::ranges::any_of(kernel.ranges, [&](NodeRef r) {
+      return is_broadcast_along(plan_, o.node, use(o), r, loads_[k]);
+    });
   }
 
   void take_apart(int kernel, const ProductOperand& o) {
@@ -587,7 +590,8 @@ class OperandPacking {
 
   Planner& plan_;
   std::vector<std::vector<ProductOperand>> loads_;  // inside reductions, by kernel
-  NodeMap<double> parts_;                           // of each node, read by all of these
+  std::vector<NodeRef> vectors_;  // by kernel: the axis that its vectors were chosen to run along
+  NodeMap<double> parts_;         // of each node, read by all of these
   std::vector<Copy> copies_;
 };
 
