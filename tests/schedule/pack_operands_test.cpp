@@ -125,7 +125,9 @@ TEST_F(PackOperands, ImagesStayInRowsWhereVectorsRunAlongThem) {
     ScheduleOptions options;
     options.constants = constants;
     for (const BufferSpec& b : make_schedule(y, cpu(true), options).buffers)
-      if (b.input < 0 && b.output < 0) EXPECT_EQ(b.layout, "row-major");
+      if (b.input < 0 && b.output < 0) {
+        EXPECT_EQ(b.layout, "row-major");
+      }
   }
 }
 
