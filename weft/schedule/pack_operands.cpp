@@ -494,15 +494,19 @@ class OperandPacking {
       take_apart(k, o);
   }
 
-  /// Whether vectors of the kernel run along an output axis in which the operand does not vary, or
-  /// may where nothing was put in order for them: its elements are read one by one then.
+  /// Whether vectors of the kernel may run along an output axis in which the operand does not vary:
+  /// its elements are read one by one then. Not where others would have had to be put in order.
   bool is_broadcast(const KernelPlan& kernel, const ProductOperand& o) const {
     const auto k = static_cast<size_t>(use(o).kernel);
-    if (!is_static(o.node) || buffer(o.node).block != 0) return false;
-    if (NodeRef r = vectors_[k]) return step_along(plan_, o.node, use(o).access, r) == Step::None;
-    return std::ranges::any_of(kernel.ranges, [&](NodeRef r) {
-      return is_broadcast_along(plan_, o.node, use(o), r, loads_[k]);
-    });
+    const auto lies_well = [&](NodeRef r) {
+      return r == vectors_[k] || std::ranges::none_of(loads_[k], [&](const ProductOperand& of) {
+               return step_along(plan_, of.node, use(of).access, r) == Step::Far;
+             });
+    };
+    return is_static(o.node) && buffer(o.node).block == 0 &&
+           std::ranges::any_of(kernel.ranges, [&](NodeRef r) {
+             return is_broadcast_along(plan_, o.node, use(o), r, loads_[k]) && lies_well(r);
+           });
   }
 
   void take_apart(int kernel, const ProductOperand& o) {
