@@ -263,7 +263,7 @@ class OperandPacking {
   /// Puts the axes of the sum behind those of the outputs.
   void reorder_sums(int kernel, const ProductOperand& o) {
     if (only_read_here(o.node))
-      buffer(o.node).order = sums_innermost(o);
+      buffer(o.node).order = sums_innermost(plan_, o);
     else
       read_copy(kernel, o, kSumsInnermost);
   }
@@ -463,11 +463,11 @@ class OperandPacking {
       double bytes = 0;
       for (const ProductOperand& of : loads_[static_cast<size_t>(use(o).kernel)]) {
         const bool same = of.node == o.node && of.use == o.use;
-        bytes += step_bytes(of, same ? sums_innermost(o) : order_of(of.node), range);
+        bytes += step_bytes(of, same ? sums_innermost(plan_, o) : order_of(of.node), range);
       }
       return bytes;
     };
-    NodeRef innermost = use(o).access.index[sums_innermost(o).back()];
+    NodeRef innermost = use(o).access.index[sums_innermost(plan_, o).back()];
     if (innermost->op != Op::Range) return true;
     double lines = kRowsOfTile;
     for (NodeRef r : use(o).scope)
@@ -552,22 +552,9 @@ class OperandPacking {
 
   /// Of a copy whose order is more than an innermost axis; else none.
   std::vector<size_t> order_for(const ProductOperand& o, int axis) const {
-    if (axis == kSumsInnermost) return sums_innermost(o);
+    if (axis == kSumsInnermost) return sums_innermost(plan_, o);
     if (axis != kRowsOfTiles) return {};
     return with_innermost(o.node, moving_axis(plan_.g, use(o).access, summed_range(plan_, o)));
-  }
-
-  std::vector<size_t> sums_innermost(const ProductOperand& o) const {
-    const KernelPlan& kernel = plan_.kernels[static_cast<size_t>(use(o).kernel)];
-    const auto is_of_outputs = [&](size_t axis) {
-      return std::ranges::any_of(
-          kernel.ranges, [&](NodeRef r) { return depends_on(use(o).access.index[axis], r); });
-    };
-    std::vector<size_t> order;
-    for (const bool of_outputs : {true, false})
-      for (size_t a = 0; a < o.node->rank(); ++a)
-        if (is_of_outputs(a) == of_outputs) order.push_back(a);
-    return order;
   }
 
   /// Copies right behind what they are of.

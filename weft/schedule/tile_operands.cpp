@@ -61,6 +61,20 @@ std::vector<size_t> with_innermost(NodeRef n, int axis) {
   return order;
 }
 
+std::vector<size_t> sums_innermost(const Planner& plan, const ProductOperand& o) {
+  const Use& d = use(plan, o);
+  const KernelPlan& kernel = plan.kernels[static_cast<size_t>(d.kernel)];
+  const auto is_of_outputs = [&](size_t axis) {
+    return std::ranges::any_of(kernel.ranges,
+                               [&](NodeRef r) { return depends_on(d.access.index[axis], r); });
+  };
+  std::vector<size_t> order;
+  for (const bool of_outputs : {true, false})
+    for (size_t a = 0; a < o.node->rank(); ++a)
+      if (is_of_outputs(a) == of_outputs) order.push_back(a);
+  return order;
+}
+
 void store_as_read(Planner& plan, const ProductOperand& o) {
   BufferPlan& b = plan.buffers[static_cast<size_t>(plan.buffer_index(o.node))];
   NodeRef r = summed_range(plan, o);

@@ -21,6 +21,8 @@ int comes_along(const Planner& plan, NodeRef made, size_t axes);
 
 /// The order of axes in which `axis` is the innermost one, and all others come as they are.
 std::vector<size_t> with_innermost(NodeRef n, int axis);
+/// That in which the axes of the sum come behind those of the outputs.
+std::vector<size_t> sums_innermost(const Planner& plan, const ProductOperand& o);
 
 /// Words that would be stored along the sum, but are made of what lies along an output axis, lie
 /// as that does: what they are made of is loaded in vectors then, and a copy turns them in

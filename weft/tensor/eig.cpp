@@ -9,7 +9,6 @@
 #include "weft/tensor/matrices.h"
 #include "weft/tensor/reflections.h"
 #include "weft/tensor/rotations.h"
-#include "weft/tensor/tables.h"
 #include "weft/tensor/tracing.h"
 
 namespace weft::linalg {
@@ -133,7 +132,8 @@ Tensors followed(const Tensors& rows, const Tensors& v, const Tensor& k) {
 }
 
 /// The vectors of the reflections of one step: a part (..., n, 1) for each of the three rows, whose
-/// first is that of the place. Three rows at a time are followed down the matrix, one kernel a row.
+/// first is that of the place. Three rows at a time are followed down the matrix: a kernel for each
+/// row, and a small one for the column that the next reflection is of.
 Tensors reflections_of(const Tensor& x, const Start& start) {
   const int64_t n = x.size(-1);
   const auto rows_from = [&](int64_t first, int64_t count) {
@@ -195,12 +195,12 @@ Shifts shifts_of(const Tensor& a, const Tensor& b, const Tensor& c, const Tensor
   const Tensor half = (a - d) * 0.5, bc = b * c, square = half * half + bc, real = square >= 0;
   const Tensor root = square.clamp_min(0).sqrt(), by = half + (half < 0).where(-root, root);
   const Tensor nearer = d - (by == 0).where(0, bc / (by == 0).where(1, by)), size = c.abs();
-  const auto chosen = [&](const Tensor& twice, const Tensor& pair, double instead) {
-    return exceptional.where(instead * size, real.where(twice, pair)).squeeze(-1).contiguous();
+  const auto chosen = [&](const Tensor& instead, const Tensor& twice, const Tensor& pair) {
+    return exceptional.where(instead, real.where(twice, pair)).squeeze(-1).contiguous();
   };
   // Instead: a sum of 1.5 and a product of 1 (Wilkinson and Reinsch 1971, II/14, hqr).
-  return {chosen(nearer, a, 0.75), chosen(nearer, d, 0.75),
-          exceptional.where(-0.4375 * size * size, real.where(0, bc)).squeeze(-1).contiguous()};
+  return {chosen(0.75 * size, nearer, a), chosen(0.75 * size, nearer, d),
+          chosen(-0.4375 * size * size, bc.zeros_like(), bc)};
 }
 
 /// One step for every matrix that has an active block: of a Hessenberg matrix, of the transpose of

@@ -1,6 +1,7 @@
 // Vectors and memory: loads and stores, and what takes vectors apart lane by lane.
 #include <algorithm>
 #include <bit>
+#include <optional>
 
 #include "weft/base/error.h"
 #include "weft/codegen/x86/selector.h"
@@ -134,84 +135,81 @@ Vector X86Selector::splat(NodeRef n) {
 
 namespace {
 
-constexpr int kBlock = 16;  // bytes that vpshufb looks at
+constexpr int kBlock = 16;  // bytes: what vpshufb stays in
 
-/// The order of a register's bytes, and that of its words that brings every block its bytes, as
-/// bytes; empty where a block takes them from several.
+/// Orders of a register's words and then of the bytes in each block, as vpermd and vpshufb read
+/// them; one that changes nothing is empty.
 struct ByteOrder {
-  std::vector<uint8_t> bytes, words;
+  std::vector<uint8_t> words, bytes;
 };
-ByteOrder by_blocks(std::span<const int> from) {
-  ByteOrder out;
-  for (size_t i = 0; i < from.size(); ++i) {
-    const int block = from[i / kBlock * kBlock] / kBlock;
-    if (from[i] / kBlock != block) return {};
-    out.bytes.push_back(static_cast<uint8_t>(from[i] % kBlock));
-    if (i % 4 == 0)
-      out.words.insert(
-          out.words.end(),
-          {static_cast<uint8_t>(block * kBlock / 4 + static_cast<int>(i) % kBlock / 4), 0, 0, 0});
-  }
-  return out;
+
+void add_word(std::vector<uint8_t>& words, int from) {
+  words.insert(words.end(), {static_cast<uint8_t>(from), 0, 0, 0});
 }
 
-/// As by_blocks(), of whole words; empty where there are parts of them.
-std::vector<uint8_t> by_words(std::span<const int> from) {
-  std::vector<uint8_t> out;
-  for (size_t i = 0; i < from.size(); i += 4) {
-    for (size_t b = 0; b < 4; ++b)
-      if (from[i + b] != from[i] / 4 * 4 + static_cast<int>(b)) return {};
-    out.insert(out.end(), {static_cast<uint8_t>(from[i] / 4), 0, 0, 0});
+bool are_words(std::span<const int> from) {
+  for (size_t i = 0; i < from.size(); ++i)
+    if (from[i] != from[i / 4 * 4] + static_cast<int>(i % 4) || from[i / 4 * 4] % 4 != 0)
+      return false;
+  return true;
+}
+
+/// That takes each byte from these; none where a block takes them from several.
+std::optional<ByteOrder> byte_order(std::span<const int> from, int width) {
+  ByteOrder out;
+  if (width >= 256 && are_words(from)) {
+    for (size_t i = 0; i < from.size(); i += 4) add_word(out.words, from[i] / 4);
+    return out;
+  }
+  for (size_t i = 0; i < from.size(); ++i) {
+    const int block = from[i / kBlock * kBlock] / kBlock;
+    if (from[i] / kBlock != block) return std::nullopt;
+    out.bytes.push_back(static_cast<uint8_t>(from[i] % kBlock));
+    if (width >= 256 && i % 4 == 0)
+      add_word(out.words, block * kBlock / 4 + static_cast<int>(i) % kBlock / 4);
   }
   return out;
 }
 
 }  // namespace
 
-/// The bytes of a register in this order; nothing where that takes more than two instructions.
-std::optional<Reg> X86Selector::in_order(Reg x, std::span<const int> from, int width) {
-  const auto constant = [&](std::vector<uint8_t> order) {
-    return load_vector(DType::I32, width / 32, data_constant(std::move(order))).parts[0];
-  };
-  const auto permuted = [&](std::vector<uint8_t> words) {
-    const Reg by = constant(std::move(words)), out = vector_of(width);
-    emit(Form::VPermD, width, {out, by, x});
-    return out;
-  };
-  if (std::vector<uint8_t> words = by_words(from); width >= 256 && !words.empty())
-    return permuted(std::move(words));
-  ByteOrder order = by_blocks(from);
-  if (order.bytes.empty() || !usable(Form::VPshufB)) return std::nullopt;
-  if (width >= 256) x = permuted(std::move(order.words));
-  return vector_op(Form::VPshufB, width, x, constant(std::move(order.bytes)));
-}
-
 /// Lanes of one vector in another order, where each register takes them from one register; without
 /// parts where they are anything else.
 Vector X86Selector::permuted(NodeRef n) {
   const int size = is_bool(n->dtype) ? 8 : bits(n->dtype), bytes = size / 8;
   const Layout l = layout(size, n->lanes);
-  const Vector none{{}, size, n->lanes};
-  if (!usable(Form::VPermD)) return none;
+  Vector out{{}, size, n->lanes};
+  if (!usable(Form::VPermD) || !usable(Form::VPshufB)) return out;
   for (NodeRef s : n->src())
     if (s->op != Op::Lane || s->src(0) != n->src(0)->src(0) || s->src(0)->lanes != n->lanes)
-      return none;
-  Vector out = none;
-  const Vector from = as_stored(n->src(0)->src(0));
+      return out;
+  std::vector<std::pair<size_t, ByteOrder>> parts;  // which register, and how
   for (int first = 0; first < n->lanes; first += l.per_part) {
     const auto lanes =
         n->src().subspan(static_cast<size_t>(first), static_cast<size_t>(l.per_part));
     const auto part = lanes[0]->int_arg(0) / l.per_part;
-    std::vector<int> order;
+    std::vector<int> from;
     for (NodeRef s : lanes) {
-      if (s->int_arg(0) / l.per_part != part) return none;
+      if (s->int_arg(0) / l.per_part != part) return out;
       for (int b = 0; b < bytes; ++b)
-        order.push_back(static_cast<int>(s->int_arg(0)) % l.per_part * bytes + b);
+        from.push_back(static_cast<int>(s->int_arg(0)) % l.per_part * bytes + b);
     }
-    for (int b = static_cast<int>(order.size()); b < l.width / 8; ++b) order.push_back(b);
-    const std::optional<Reg> r = in_order(from.parts[static_cast<size_t>(part)], order, l.width);
-    if (!r) return none;
-    out.parts.push_back(*r);
+    for (int b = static_cast<int>(from.size()); b < l.width / 8; ++b) from.push_back(b);
+    std::optional<ByteOrder> order = byte_order(from, l.width);
+    if (!order) return out;
+    parts.emplace_back(static_cast<size_t>(part), std::move(*order));
+  }
+  const auto constant = [&](std::vector<uint8_t> order) {
+    return load_vector(DType::I32, l.width / 32, data_constant(std::move(order))).parts[0];
+  };
+  const Vector from = as_stored(n->src(0)->src(0));
+  for (auto& [part, order] : parts) {
+    Reg x = from.parts[part];
+    if (!order.words.empty())
+      x = vector_op(Form::VPermD, l.width, constant(std::move(order.words)), x);
+    if (!order.bytes.empty())
+      x = vector_op(Form::VPshufB, l.width, x, constant(std::move(order.bytes)));
+    out.parts.push_back(x);
   }
   return is_bool(n->dtype) ? numbers_to_mask(out.parts, DType::U8, n->lanes) : out;
 }

@@ -209,7 +209,6 @@ class X86Selector : X86Emitter {
   Vector load_vector(DType dtype, int lanes, const Address& from);
   void store_vector(DType dtype, const Vector& v, const Address& to);
   Vector splat(NodeRef n);
-  std::optional<Reg> in_order(Reg x, std::span<const int> from, int width);
   Vector permuted(NodeRef n);
   Reg side_by_side(std::span<const NodeRef> scalars, int size, int width);
   Vector spread(NodeRef n);
