@@ -127,23 +127,26 @@ TEST_P(PackedProducts, OneOfSeveralMatrices) {
                {w.codec, w.packed, w.plain.cast(DType::BF16).cast(DType::F32).realize()});
 }
 
-/// No copy of the decoded matrix is made, nor kept by a captured function.
+/// No copy of the decoded matrix is made, nor kept by a captured function: of formats whose codes
+/// and scales are read from one block of bytes as well.
 TEST_P(PackedProducts, MemoryIsThatOfBlocks) {
   constexpr int64_t kWide = 8192, kWhole = kWide * kSum * 4;
-  const std::vector<uint8_t> bytes = some_bytes(kWide * kSum / 32 * 18, 3);
-  const Tensor packed = Tensor::from(bytes).realize();
-  for (const int64_t rows : {4, 6, 16, 150}) {
-    SCOPED_TRACE(rows);
-    const Tensor x = Tensor::randn({rows, kSum}).realize();
-    for (const Factors factors : {Factors::F32, Factors::BF16}) {
-      auto product = jit([&](const Tensor& t) {
-        return product_with(t, decode(packed, Codec::Q4_0, {kWide, kSum}), factors);
-      });
-      reset_run_stats(context_);
-      const int64_t before = run_stats(context_).memory_live;
-      for (int i = 0; i < 3; ++i) product(x).realize();
-      const int64_t results = 4 * rows * kWide * 4;  // one may be kept, and stacks of blocks
-      EXPECT_LT(run_stats(context_).memory_peak - before, kWhole / 4 + results);
+  for (const Codec codec : {Codec::Q4_0, Codec::Q4_K, Codec::Q6_K}) {
+    const int64_t blocks = kWide * kSum / row(codec).elements;
+    const Tensor packed = Tensor::from(some_bytes(blocks * row(codec).bytes, 3)).realize();
+    for (const int64_t rows : {4, 6, 16, 150}) {
+      SCOPED_TRACE(std::string(name(codec)) + ", " + std::to_string(rows));
+      const Tensor x = Tensor::randn({rows, kSum}).realize();
+      for (const Factors factors : {Factors::F32, Factors::BF16}) {
+        auto product = jit([&](const Tensor& t) {
+          return product_with(t, decode(packed, codec, {kWide, kSum}), factors);
+        });
+        reset_run_stats(context_);
+        const int64_t before = run_stats(context_).memory_live;
+        for (int i = 0; i < 3; ++i) product(x).realize();
+        const int64_t results = 4 * rows * kWide * 4;  // one may be kept, and stacks of blocks
+        EXPECT_LT(run_stats(context_).memory_peak - before, kWhole / 4 + results);
+      }
     }
   }
 }

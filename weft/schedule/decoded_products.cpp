@@ -58,28 +58,33 @@ bool is_leaf(NodeRef n) {
          !is_alu(n->op);
 }
 
-/// False where it is made of much, or of positions that are data.
+/// False where it is made of much, or of positions that are data. Parts that are read of one value
+/// add up.
 bool find_cone(NodeRef root, Cone& out) {
-  NodeMap<bool> seen;
-  using Read = std::pair<NodeRef, double>;  // and elements of it that movement ops leave
+  NodeMap<double> read;  // elements
+  using Read = std::pair<NodeRef, double>;
   std::vector<Read> stack{{root, HUGE_VAL}};
   const double whole = largest_numel(root->shape->span());
   while (!stack.empty()) {
-    const auto [n, left] = stack.back();
+    const auto [n, wanted] = stack.back();
     stack.pop_back();
-    if (is_index(n->dtype) || seen.contains(n)) continue;
-    seen[n] = true;
-    if (seen.size() > kLargest || n->op == Op::ToIndex) return false;
+    if (is_index(n->dtype)) continue;
     const double elements = largest_numel(n->shape->span());
+    double& part = read[n];
+    const bool first = part == 0, passes_on = is_movement(n->op) || is_leaf(n);
+    const double more = std::min(wanted, elements - part);
+    if (!first && (more <= 0 || !passes_on)) continue;
+    part += more;
+    if (read.size() > kLargest || n->op == Op::ToIndex) return false;
     if (is_leaf(n)) {
-      out.leaves.push_back(n);
-      out.bytes += std::min(left, elements) * bits(n->dtype) / 8;
+      if (first) out.leaves.push_back(n);
+      out.bytes += more * bits(n->dtype) / 8;
       continue;
     }
-    const bool full = 2 * elements >= whole;
+    const bool full = first && 2 * elements >= whole;
     if (full) out.nodes.push_back(n);
     out.work += is_alu(n->op) && n->op != Op::Bitcast && full;
-    const double next = is_movement(n->op) ? std::min(left, elements) : HUGE_VAL;
+    const double next = is_movement(n->op) ? more : HUGE_VAL;
     for (size_t i = 0; i < evaluated_sources(n); ++i) stack.push_back({n->src(i), next});
   }
   return !out.leaves.empty();
