@@ -19,7 +19,6 @@ constexpr int64_t kRowTokens[] = {1, 2, 4, 6};
 /// weights are decoded; and so many as more than those.
 constexpr int64_t kCheapTokens[] = {6, 16};
 constexpr size_t kPlaceSizes = 6;  // variables of a row
-constexpr int64_t kLookedUp = 64;  // rows, of which each brings up to 64 KiB of a mapped file
 
 int64_t up_to_grain(int64_t n) {
   return (n + Stepper::kGrain - 1) / Stepper::kGrain * Stepper::kGrain;
@@ -255,18 +254,15 @@ std::vector<float> Stepper::run(std::span<const StepRow> rows, Give give) {
       step.function(Tensor::from(ids, dims), Tensor::from(at, dims), bound(shape, rows),
                     last.bind(static_cast<int64_t>(rows[0].tokens.size()) - 1));
   std::vector<float> all = result.to_vector<float>();
-  give_back_memory(step, shape);
+  give_back_memory(step);
   return give == Give::LastLogits ? all : given_ones(std::move(all), rows, shape.tokens);
 }
 
 /// What compiling took, then what the first replay took to make its commands; and of the tokens'
-/// table what the system mapped around each row that was looked at.
-void Stepper::give_back_memory(Step& step, const Shape& shape) {
+/// table what the system mapped around each row that was looked at: 64 KiB, or up to 2 MiB.
+void Stepper::give_back_memory(Step& step) {
   if (step.calls++ < 2) give_back_free_memory();
-  looked_up_ += shape.rows * shape.tokens;
-  if (looked_up_ < kLookedUp) return;
   network_.let_go_of_tokens();
-  looked_up_ = 0;
 }
 
 /// With the logits of every token. What only fills rows up is not computed again.

@@ -78,7 +78,7 @@ class Stepper {
   Shape shape_of(std::span<const StepRow> rows, Give give) const;
   std::vector<float> run_apart(std::span<const StepRow> rows);
   Step& step_of(const Shape& shape);
-  void give_back_memory(Step& step, const Shape& shape);
+  void give_back_memory(Step& step);
   Tensor compute(const Shape& shape, const Tensor& tokens, const Tensor& positions,
                  const std::vector<Dim>& places, const Dim& last);
   std::vector<Dim> bound(const Shape& shape, std::span<const StepRow> rows) const;
@@ -88,7 +88,6 @@ class Stepper {
   KvCache cache_;
   bool apart_;
   std::map<Shape, Step> steps_;
-  int64_t looked_up_ = 0;             // tokens, since their table was let go of
   std::vector<int64_t> near_begins_;  // of slots: the first position that layers with windows keep
   std::function<void(const Dim&, const Dim&)> keep_near_;  // a slot's numbers from a place on
 };
