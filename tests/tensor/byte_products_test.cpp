@@ -7,6 +7,7 @@
 #include "tests/io/scratch_dir.h"
 #include "tests/support/device_here.h"
 #include "tests/support/packed_bytes.h"
+#include "weft/run/stats.h"
 #include "weft/tensor/jit.h"
 #include "weft/tensor/packed.h"
 #include "weft/weft.h"
@@ -185,6 +186,33 @@ TEST_P(ByteProducts, InACapturedFunction) {
     const Wanted by = wanted(x, w, kColumns, kSum);
     for (size_t k = 0; k < y.size(); ++k)
       ASSERT_NEAR(y[k], by.sum[k] + 1, 4e-6 * by.bound[k] + 1e-6);
+  }
+}
+
+/// A gate and what it multiplies, as feed-forward layers have them: registers hold the sums of one.
+TEST_P(ByteProducts, TwoMatricesAreReadOneAfterTheOther) {
+  constexpr int64_t kWide = 512, kLong = 2048;
+  const auto weight = [&](Codec codec, uint32_t seed) {
+    const int64_t blocks = kWide * kLong / row(codec).elements;
+    return (Tensor::from(some_bytes(blocks * row(codec).bytes, seed)) & 0x3f).realize();
+  };
+  const Tensor x = Tensor::randn({1, kLong}).realize();
+  for (const Codec codec : {Codec::Q4_K, Codec::Q6_K, Codec::Q8_0}) {
+    SCOPED_TRACE(name(codec));
+    const Tensor a = weight(codec, 3), b = weight(codec, 5);
+    const auto product = [&](const Tensor& packed) {
+      return product_with(x, decode(packed, codec, {kWide, kLong}), Factors::Q8);
+    };
+    const auto kernels = [&](const Tensor& y) {
+      const int64_t before = run_stats(context_).kernels;
+      y.realize();
+      return run_stats(context_).kernels - before;
+    };
+    const int64_t of_one = kernels(product(a));
+    const Tensor both = product(a).silu() * product(b);
+    EXPECT_EQ(kernels(both), of_one + 1);
+    EXPECT_EQ(both.to_vector<float>(),
+              (product(a).contiguous().silu() * product(b).contiguous()).to_vector<float>());
   }
 }
 

@@ -15,13 +15,9 @@ namespace weft {
 using namespace cycles;
 namespace {
 
-constexpr double kMinParallel = 8;  // outer iterations a kernel with hoisted reductions must keep
-constexpr double kMergeLimit = 4;   // a sum of sums may visit this many places for each of the
-                                    // inner sum's, most of them masked
-// A tile's registers hold the sums of one product: with two, tiles are smaller. In cycles for each
-// term of either (ResNet-50's residual blocks: 175 instead of 215 GFLOP/s at 384 terms, 135 at
-// 768).
-constexpr double kCrowded = 0.007;
+constexpr double kMinParallel = 8;   // outer iterations a kernel with hoisted reductions must keep
+constexpr double kMergeLimit = 4;    // a sum of sums may visit this many places for each of the
+                                     // inner sum's, most of them masked
 constexpr double kSmallWork = 4096;  // below this many elements parallelism does not matter
 // Sizes of code, which take time to compile long before they take time to run.
 constexpr int kMaxKernelSize = 2000;  // instructions, about: compilers and registers take no more
@@ -288,15 +284,6 @@ Planner::Verdict Planner::decide_reduce(NodeRef n, const std::vector<Use>& wante
     return {true, "a small reduction, whose consumer's loops keep their order"};
   if (light && try_hoist(reduce, d)) return {false, "computed once outside the inner loops"};
   return {true, "a reduction"};
-}
-
-/// Whether a kernel that sums products already gets smaller tiles for the sums of another one, and
-/// loses more by that than by reading them.
-bool Planner::crowds(NodeRef reduce, const Use& d) const {
-  const double others = kernels[static_cast<size_t>(d.kernel)].products;
-  if (others == 0 || !estimates_.heavy.at(reduce)) return false;
-  const double terms = others + largest_numel(reduce->src(0)->shape->span());
-  return kCrowded * terms > kLaunch + largest_numel(reduce->shape->span()) * (kStore + kLoad);
 }
 
 /// Whether the inner of two sums is better computed at every place the outer one visits.

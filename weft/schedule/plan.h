@@ -55,7 +55,7 @@ struct KernelPlan {
   std::vector<NodeRef> parts;     ///< flat places of the parts it writes, where it writes several
   bool reduces = false;           ///< they begin with a reduction
   bool sums_bytes = false;  ///< scaled, along words in memory: operands keep the order they have
-  double products = 0;      ///< of the heavy sums that it computes for its results
+  double crowding = 0;      ///< of the products that it sums for its results
   double behind = 0;        ///< bytes of the buffers that kernels after it use, or it itself
   int next_range = 0, next_loop = 0;
   int64_t buffers =
@@ -144,6 +144,7 @@ class Planner {
   /// Whether an axis lies innermost, in rows that none but kernels see.
   bool is_row(NodeRef n, size_t axis) const;
   bool merging_pays(NodeRef inner, double evaluated) const;
+  double crowding(NodeRef reduce) const;
   bool crowds(NodeRef reduce, const Use& d) const;
   bool stays_in_l3(NodeRef n, const std::vector<Use>& wanted) const;
   void visit(NodeRef n);

@@ -106,8 +106,7 @@ void Planner::push_reduced(NodeRef n, size_t use) {
   KernelPlan& k = kernels[static_cast<size_t>(d.kernel)];
   NodeRef x = n->src(0);
   const bool stacked = is_running(n);
-  if (is_reduction(n) && estimates_.heavy.at(n) && !in_reduce(d))
-    k.products += largest_numel(x->shape->span());
+  if (is_reduction(n) && !in_reduce(d)) k.crowding += crowding(n);
   const auto axes = loop_axes(n);
   Access access{{}, d.access.valid};
   std::vector<NodeRef> reduced;
