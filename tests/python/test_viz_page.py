@@ -226,6 +226,17 @@ def test_the_tree_marks_nothing_that_is_not_shown(page, recording):
     sync_api.expect(shown).to_have_count(1)
 
 
+def test_a_search_replaces_the_one_before_and_leads_to_what_it_finds(page):
+    for text in ("add", "mul"):   # from the results of the first
+        page.locator("#tree").focus()
+        page.keyboard.press("/")
+        page.keyboard.type(text)
+        page.keyboard.press("Enter")
+        sync_api.expect(page.locator("#main h1")).to_contain_text(f"‘{text}’")
+    page.locator("#main td button").first.click()
+    comes_true(page, "!location.hash.includes('view=search')")
+
+
 def test_a_node_is_shown_before_its_texts_are_there(page):
     held = []
 

@@ -74,6 +74,12 @@ function otherGraph() {
   go({ view: "graph", realization: place.realization });
 }
 
+// What is typed next replaces what was looked for before.
+function beginSearch() {
+  $("search").focus();
+  $("search").select();
+}
+
 function onKey(event) {
   const { key, target } = event;
   if (event.ctrlKey || event.metaKey || event.altKey || $("help").open) return;
@@ -85,7 +91,7 @@ function onKey(event) {
   const presses = target.matches("button, input, summary, a") && (key === "Enter" || key === " ");
   if (presses || (target.id === "divider" && key.startsWith("Arrow"))) return;
   if (key === "?") $("help").showModal();
-  else if (key === "/") $("search").focus();
+  else if (key === "/") beginSearch();
   else if (key in GOES) go({ view: GOES[key], realization: place.realization });
   else if (pane?.globalKey?.(key)) say($("status").textContent);
   else if (key === "g") otherGraph();
