@@ -100,8 +100,9 @@ Tensors reflection(const Tensors& x) {
   return {(x0 + (x0 < 0).where(-size, size)) * scale, x1 * scale, x2 * scale};
 }
 
-/// Three rows while reflection k turns them, and the next row.
-Tensors followed(const Tensors& rows, const Tensors& v, const Tensor& k) {
+/// Three rows while reflection k turns them, and the next row; then `columns`, whose element k is
+/// what is then in column k.
+Tensors followed(const Tensors& rows, const Tensors& columns, const Tensors& v, const Tensor& k) {
   // The first one is done then, and what it becomes is nothing that a reflection depends on.
   const auto from_left = [](const Tensors& w, const Tensors& by) {
     const Tensor seen = by[0] * w[0] + by[1] * w[1] + by[2] * w[2];
@@ -124,16 +125,19 @@ Tensors followed(const Tensors& rows, const Tensors& v, const Tensor& k) {
   elems.insert(elems.end(), v.begin(), v.end());
   elems.insert(elems.end(), seen.begin(), seen.end());
   elems.push_back(across);
-  return folded_along(elems, 3, -2, [&](const Tensors& e, const Tensors&) {
+  elems.insert(elems.end(), columns.begin(), columns.end());
+  elems.push_back(j == k);
+  return folded_along(elems, 6, -2, [&](const Tensors& e, const Tensors&) {
     Tensors made = from_left({e[0], e[1], e[2], e[3]}, {e[4], e[5], e[6]});
     for (size_t r = 0; r < 3; ++r) made[r] = made[r] - e[10] * e[7 + r];
+    for (size_t r = 0; r < 3; ++r) made.push_back(e[14].where(made[r], e[11 + r]));
     return made;
   });
 }
 
 /// The vectors of the reflections of one step: a part (..., n, 1) for each of the three rows, whose
-/// first is that of the place. Three rows at a time are followed down the matrix: a kernel for each
-/// row, and a small one for the column that the next reflection is of.
+/// first is that of the place. Three rows at a time are followed down the matrix, by a kernel for
+/// each row.
 Tensors reflections_of(const Tensor& x, const Start& start) {
   const int64_t n = x.size(-1);
   const auto rows_from = [&](int64_t first, int64_t count) {
@@ -147,25 +151,24 @@ Tensors reflections_of(const Tensor& x, const Start& start) {
   const ScanFunction step = [](const Tensors& state, const Tensors& given) {
     const Tensor &k = given[2], before = (k - 1).clamp_min(0), begin = given[1].unsqueeze(-2);
     const auto of_begin = [&](int64_t i) { return begin.index({kEllipsis, Slice(i, i + 1)}); };
-    Tensors column_before, rows = state;
+    Tensors column_before, rows(state.begin(), state.begin() + 3);
     for (size_t i = 0; i < 3; ++i)
       column_before.push_back(
           (of_begin(3) != 0).where(of_begin(static_cast<int64_t>(i)), column(rows[i], before)));
     rows.push_back(given[0].unsqueeze(-2));
-    const Tensors made = followed(rows, reflection(column_before), k);
-    return ScanResult{made, {column(Tensor::cat(made, -2), k)}};
+    const Tensors columns(state.begin() + 3, state.end());
+    return ScanResult{followed(rows, columns, reflection(column_before), k), {}};
   };
   const Tensors xs{rows_as_stack(rows_from(3, n - 1)), rows_as_stack(begins).contiguous(),
                    step_numbers(x, n - 1)};
-  const Tensor stack =
-      scan(step, {rows_from(0, 1), rows_from(1, 1), rows_from(2, 1)}, xs).stacked[0];
+  const Tensor none = rows_from(0, 1).zeros_like().contiguous();
+  const Tensors rows{rows_from(0, 1), rows_from(1, 1), rows_from(2, 1), none, none, none};
+  const Tensors before = scan(step, rows, xs).carried;
   // Row k's reflection is of what column k - 1 was when it was its turn.
-  const Tensor before = extended(columns_of_blocks(stack), 3, n);
   const Tensors usual{start.x0, start.x1, start.x2};
   Tensors turned;
   for (size_t i = 0; i < 3; ++i) {
-    const Tensor bulge = delayed(before.index({kEllipsis, static_cast<int64_t>(i), Slice()}),
-                                 static_cast<int64_t>(x.ndim()) - 2, 0);
+    const Tensor bulge = delayed(before[3 + i].squeeze(-2), static_cast<int64_t>(x.ndim()) - 2, 0);
     turned.push_back((start.here != 0).where(usual[i], bulge));
   }
   Tensors v = reflection(turned);
