@@ -59,6 +59,32 @@ TEST(Listing, CountsWhatIsInMemory) {
             "# 3 values in memory, 2 computed again where they are used, 192 bytes of");
 }
 
+/// No vector in the frame or among the constants crosses a line.
+TEST(Frames, BeginWithALine) {
+  MachineProgram p;
+  p.frame_bytes = 192;
+  EXPECT_EQ(codegen::list_x86(p, Core::Unknown),
+            R"(# 0 values in memory, 0 computed again where they are used, 192 bytes of frame
+  mov rax, rsp                                             ;  1 alu
+  sub rsp, 200                                             ;  1 alu
+  and rsp, -64                                             ;  1 alu
+  mov qword ptr [rsp + 192], rax                           ;  1 store
+  mov rsp, qword ptr [rsp + 192]                           ;  4 load
+  vzeroupper                                               ;  0 none
+  ret                                                      ;  1 branch
+)");
+}
+
+TEST(Frames, ConstantsLieWithinLines) {
+  MachineProgram p;
+  p.labels = 4;
+  const auto bytes = [](size_t n, uint8_t of) { return std::vector<uint8_t>(n, of); };
+  p.data = {{0, bytes(16, 1)}, {1, bytes(64, 2)}, {2, bytes(32, 3)}, {3, bytes(64, 4)}};
+  const std::string code = codegen::encode_x86(p);
+  for (const auto& [label, of] : p.data)
+    EXPECT_EQ(code.find(std::string(of.begin(), of.end())) % of.size(), 0U) << label;
+}
+
 // The sum waits for itself: four cycles of latency, whatever the ports could do.
 TEST(Estimate, TheChainOfASum) {
   const MachineProgram p = squares();

@@ -41,8 +41,13 @@ void each_instruction(const MachineProgram& p, FunctionRef<void(const Instructio
     undo.insert(undo.begin(), x86::make(Form::Pop, 64, {r}));
   }
   if (p.frame_bytes > 0) {
-    f(x86::make(Form::SubI, 64, {x86::kRsp}, p.frame_bytes));
-    undo.insert(undo.begin(), x86::make(Form::AddI, 64, {x86::kRsp}, p.frame_bytes));
+    // It begins with a line, which no vector crosses then, and where the stack was lies behind it.
+    const Address before{.base = x86::kRsp, .displacement = p.frame_bytes};
+    f(x86::make(Form::Mov, 64, {x86::kRax, x86::kRsp}));
+    f(x86::make(Form::SubI, 64, {x86::kRsp}, p.frame_bytes + 8));
+    f(x86::make(Form::AndI, 64, {x86::kRsp}, -kCacheLine));
+    f(x86::make(Form::MovStore, 64, {kNoReg, x86::kRax}, before));
+    undo.insert(undo.begin(), x86::make(Form::MovLoad, 64, {x86::kRsp}, before));
   }
   for (const Instruction& i : p.code) f(i);
   for (const Instruction& i : undo) f(i);
@@ -85,9 +90,15 @@ std::string encode_x86(const MachineProgram& program) {
   x86::Encoder encoder;
   each_instruction(program, [&](const Instruction& i) { encoder.emit(i); });
   if (!program.data.empty()) encoder.align(kCacheLine);
-  for (const MachineProgram::Data& d : program.data) {
-    encoder.bind(d.label);
-    encoder.data(d.bytes);
+  // The longest first: no vector crosses a line.
+  std::vector<const MachineProgram::Data*> data;
+  for (const MachineProgram::Data& d : program.data) data.push_back(&d);
+  std::ranges::sort(data, {}, [](const MachineProgram::Data* d) {
+    return std::pair(-std::ssize(d->bytes), d->label);
+  });
+  for (const MachineProgram::Data* d : data) {
+    encoder.bind(d->label);
+    encoder.data(d->bytes);
   }
   const std::vector<uint8_t> bytes = encoder.finish();
   return {bytes.begin(), bytes.end()};
