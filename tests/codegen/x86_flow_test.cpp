@@ -50,24 +50,25 @@ std::string column(const RegisterLives& lives, RegClass kind, Reg number) {
 
 TEST(CodeFlow, OfALoop) {
   const std::vector<CodeLine> lines = codegen::lines_x86(sum(), Core::Unknown);
-  ASSERT_EQ(lines.size(), 14U);  // with the frame, vzeroupper and ret
+  ASSERT_EQ(lines.size(), 17U);  // with the frame, vzeroupper and ret
   const ControlFlow flow = codegen::control_flow(lines);
   ASSERT_EQ(flow.blocks.size(), 3U);
-  EXPECT_EQ(flow.blocks[1].begin, 2U);
-  EXPECT_EQ(flow.blocks[1].end, 9U);
+  EXPECT_EQ(flow.blocks[1].begin, 5U);
+  EXPECT_EQ(flow.blocks[1].end, 12U);
   EXPECT_EQ(flow.blocks[1].next, (std::vector<uint32_t>{2, 1}));
   EXPECT_EQ(flow.blocks[1].loop, 0U);
   EXPECT_EQ(flow.blocks[2].loop, codegen::kNoLoop);
   EXPECT_TRUE(flow.blocks[2].next.empty());
   EXPECT_EQ(codegen::loop_bodies(lines, flow)[0].size(), 5U);
-  EXPECT_EQ(lines[10].frame, FrameUse::Spill);
+  EXPECT_EQ(lines[13].frame, FrameUse::Spill);
+  EXPECT_EQ(lines[3].frame, FrameUse::None);  // where the stack was
   EXPECT_EQ(lines.back().flow, Flow::Return);
 
   const RegisterLives lives = codegen::register_lives(lines, flow, x86::instruction_set());
-  EXPECT_EQ(column(lives, RegClass::Vector, 1), "    v^        ");
-  EXPECT_EQ(column(lives, RegClass::Vector, 0), "|||||x||||^   ");
-  EXPECT_EQ(column(lives, RegClass::General, 6), " v||o|oo|     ");
-  EXPECT_EQ(column(lives, RegClass::General, 1), "||||o||||     ");
+  EXPECT_EQ(column(lives, RegClass::Vector, 1), "       v^        ");
+  EXPECT_EQ(column(lives, RegClass::Vector, 0), "||||||||x||||^   ");
+  EXPECT_EQ(column(lives, RegClass::General, 6), "    v||o|oo|     ");
+  EXPECT_EQ(column(lives, RegClass::General, 1), "|||||||o||||     ");
 }
 
 /// Whether some path from behind line `from` reads the register before it is written.
