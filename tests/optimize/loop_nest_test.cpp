@@ -119,5 +119,32 @@ TEST(LoopNest, RestsOfReductionsArePeeled) {
   }
 }
 
+/// Folds over the first n of 100 elements of each row.
+Kernel folds_of_any_length(Fold fold, int64_t least) {
+  KernelBuilder b;
+  NodeRef i = b.range(3, 0), k = b.g.range(b.g.variable("n", least, 100), 1);
+  NodeRef x = b.load(b.param(1, DType::F32, 300), b.g.add(b.g.mul(i, b.index(100)), k));
+  b.store(b.param(0, DType::F32, 3), i, b.reduce(fold, x, {k}));
+  return b.kernel();
+}
+
+TEST(LoopNest, ReductionsEndInAVectorThatOverlaps) {
+  for (const Fold fold : {Fold::Add, Fold::Max, Fold::Min})
+    for (const int64_t size : {8, 16, 32}) {
+      const Kernel k = folds_of_any_length(fold, 8);
+      const KernelInfo info(k.sink);
+      const Kernel peeled{k.graph, peel_vectors(*k.graph, info, 1, size, 8), k.name};
+      verify_kernel(peeled, "optimize");
+      EXPECT_EQ(KernelInfo(peeled.sink).ranges.size(), size == 8 ? 3u : 4u);
+      const Buffers buffers = buffers_for(k);
+      for (int64_t n = 8; n <= 100; ++n) {
+        const Variables variables{{"n", n}};
+        EXPECT_EQ(run_kernel(k.sink, buffers, variables)[0],
+                  run_kernel(peeled.sink, buffers, variables)[0])
+            << n << " by " << size;
+      }
+    }
+}
+
 }  // namespace
 }  // namespace weft

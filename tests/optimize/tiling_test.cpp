@@ -319,5 +319,24 @@ TEST(Tiling, none_or_all_rows_fill_tiles) {
   expect_kept_for_lengths(kernel, of_some_columns);
 }
 
+/// Nothing is summed element by element where a length is a vector at least.
+TEST(Tiling, folds_of_lengths_from_a_vector_on_end_in_one) {
+  for (const int64_t least : {1, 16}) {
+    KernelBuilder b;
+    NodeRef i = b.range(40, 0), k = b.g.range(b.g.variable("n", least, 1000), 1);
+    NodeRef x = b.load(b.param(1, DType::F32, 40'000), b.g.add(b.g.mul(i, b.index(1000)), k));
+    b.store(b.param(0, DType::F32, 40), i, b.reduce(Fold::Add, b.g.mul(x, x), {k}));
+    const Kernel kernel = b.kernel();
+    OptimizeReport report;
+    optimize_kernel(kernel, target_with_bits(512), {true, &report});
+    const bool ends = std::ranges::any_of(
+        report.applied, [](const std::string& s) { return s.starts_with("end r1 in a vector"); });
+    EXPECT_EQ(ends, least == 16);
+    const Buffers buffers = buffers_for(kernel);
+    for (const int64_t n : {16, 17, 31, 32, 33, 63, 64, 100, 999, 1000})
+      expect_kept(kernel, buffers, 512, {{"n", n}});
+  }
+}
+
 }  // namespace
 }  // namespace weft

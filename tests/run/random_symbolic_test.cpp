@@ -20,8 +20,11 @@ class RandomSymbolic : public ::testing::Test {
   /// Graphs of these seeds, `at_once` of them in one realization.
   void expect_equal(uint64_t first, uint64_t count, uint64_t at_once) {
     RandomGraphOptions options;
-    options.exact = true;
     options.variables = 2;
+    expect_equal(first, count, at_once, options);
+  }
+  void expect_equal(uint64_t first, uint64_t count, uint64_t at_once, RandomGraphOptions options) {
+    options.exact = true;
     for (uint64_t seed = first; seed < first + count; seed += at_once) {
       Graph g;
       std::vector<RandomGraph> graphs;
@@ -85,6 +88,15 @@ TEST_F(RandomSymbolic, InterpretedForEveryBinding) {
 TEST_F(RandomSymbolic, MachineCodeForEveryBinding) {
   use("CPU:X86");
   expect_equal(0, 150, 1);
+}
+
+/// Of lengths that fill vectors and of shorter ones, which have versions of their own.
+TEST_F(RandomSymbolic, LengthsOfSeveralVersions) {
+  RandomGraphOptions options;
+  options.variables = 1;
+  options.longest = 40;
+  use("CPU:X86");
+  expect_equal(0, 1000, 1, options);
 }
 
 TEST_F(RandomSymbolic, CompiledForEveryBinding) {

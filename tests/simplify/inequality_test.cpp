@@ -51,6 +51,17 @@ TEST_F(Inequalities, QuotientsRoundDown) {
   EXPECT_FALSE(inside(g.sub(half, num(1)), num(3), always));
 }
 
+/// Loops over all pairs of 8 numbers and n others.
+TEST_F(Inequalities, QuotientsBySymbols) {
+  NodeRef n = g.variable("n", 1, 1000), both = g.range(g.mul(num(8), n), 0);
+  NodeRef outer = g.idiv(both, n), inner = g.mod(both, n);
+  EXPECT_TRUE(inside(outer, num(8), always));
+  EXPECT_FALSE(inside(outer, num(7), always));
+  EXPECT_TRUE(inside(g.add(times(outer, 1000), inner), num(8000), always));
+  EXPECT_TRUE(inside(g.add(times(inner, 8), outer), times(n, 8), always));
+  EXPECT_FALSE(inside(g.add(times(inner, 7), outer), times(n, 7), always));
+}
+
 /// A division that would be another node if it were made today, as one of an older graph may be.
 TEST_F(Inequalities, DivisionsInNoNormalForm) {
   NodeRef n = g.variable("n", 1, 3);

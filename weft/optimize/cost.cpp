@@ -22,6 +22,7 @@ constexpr double kStore = 1;              // one store a cycle
 constexpr double kVector = 1.15;          // a vector's load or store, aligned as far as is known
 constexpr double kMask = 2;               // a guarded access: test and branch or select
 constexpr int64_t kRemainder = 2;         // iterations as long as it takes to start another loop
+constexpr double kLastVector = 0.25;      // of a tile, which its last vectors take longer apart
 constexpr double kInsert = 2;             // one lane into a vector
 constexpr double kPermute = 1;            // lanes of two vectors in another order
 constexpr double kExtract = 0.75;         // and out of one
@@ -225,6 +226,11 @@ double CostModel::iterations(RangeMask loops, RangeMask own, const Tiling& tilin
     const bool reduced = (own & bit(r)) != 0;
     if (!reduced && size > 1 && !info_.ranges[r].constant && cut_of(info_, r, size) == Cut::Short) {
       n *= tiles_of_any_length(r, tiling.ranges[r]);
+      return;
+    }
+    if (reduced && ends_in_vector(info_, r, tiling.ranges[r])) {
+      const auto vectors = std::ceil(static_cast<double>(extent) / tiling.ranges[r].lanes);
+      n *= vectors / static_cast<double>(tiling.ranges[r].unroll) + kLastVector;
       return;
     }
     // A reduction's remainder runs one element at a time, in a loop of its own.

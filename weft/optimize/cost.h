@@ -26,6 +26,9 @@ struct Tiling {
   void set(size_t range, int64_t lanes, int64_t unroll);
 };
 
+/// Lanes of what is left where vectors are full: fewer steps than one for each element, on every
+/// machine with vectors.
+constexpr int64_t kFewLanes = 4;
 /// That longer steps through memory take, in each iteration.
 constexpr double kLongStepCycles = 2;
 /// Of a kernel; below, one worker does all.

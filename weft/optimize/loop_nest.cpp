@@ -1,6 +1,7 @@
 #include "weft/optimize/loop_nest.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 
 #include "weft/base/error.h"
@@ -320,34 +321,76 @@ NodeRef split_short(Graph& g, const KernelInfo& info, size_t range, int64_t leas
   return g.with_sources(info.sink, stores);
 }
 
-NodeRef peel_reduction(Graph& g, const KernelInfo& info, size_t range, NodeRef main) {
+namespace {
+
+/// A part of a loop: its range, where that is in the whole, and whether its values count; null: all
+/// of them do.
+struct LoopPart {
+  NodeRef range, place, counts = nullptr;
+};
+
+bool repeats_harmlessly(Fold fold) { return fold == Fold::Max || fold == Fold::Min; }
+
+/// Versions of everything inside the loop; equal ones outside.
+NodeRef in_parts(Graph& g, const KernelInfo& info, size_t range, std::span<const LoopPart> parts) {
   NodeRef whole = info.ranges[range].node;
   WEFT_CHECK(!info.ranges[range].parallel && info.ranges[range].free(),
              "only reductions are peeled");
-  NodeRef remainder = g.range(g.sub(whole->src(0), main), next_id(info));
-  // Two versions of everything inside the loop; equal ones outside.
-  const NodeRef versions[] = {g.range(main, range_id(whole)), g.add(main, remainder)};
-  NodeMap<NodeRef> done[2] = {NodeMap<NodeRef>(info.order.size()),
-                              NodeMap<NodeRef>(info.order.size())};
+  std::vector<NodeMap<NodeRef>> done;
+  for (size_t v = 0; v < parts.size(); ++v) done.emplace_back(info.order.size());
   for (NodeRef n : info.order) {
-    for (size_t v = 0; v < 2; ++v) {
+    const bool folds = n->op == Op::Reduce && (info.reduced_by(n) & bit(range)) != 0;
+    for (size_t v = 0; v < parts.size(); ++v) {
       if (n == whole) {
-        done[v][n] = versions[v];
+        done[v][n] = parts[v].place;
         continue;
       }
       SmallVector<NodeRef, 8> src;
       for (NodeRef s : n->src()) {
-        const bool listed = n->op == Op::Reduce && s == whole && v == 1;
-        src.push_back(listed ? remainder : done[v].at(s));
+        const bool listed = n->op == Op::Reduce && s == whole;
+        src.push_back(listed ? parts[v].range : done[v].at(s));
       }
+      if (folds && parts[v].counts && !repeats_harmlessly(fold_of(n)))
+        src[0] =
+            g.where(parts[v].counts, src[0], g.constant(fold_identity(fold_of(n), src[0]->dtype)));
       done[v][n] = g.with_sources(n, src);
     }
-    if (n->op != Op::Reduce || (info.reduced_by(n) & bit(range)) == 0) continue;
-    NodeRef both = g.alu(fold_op(fold_of(n)), {done[0].at(n), done[1].at(n)});
-    done[0][n] = both;
-    done[1][n] = both;
+    if (!folds) continue;
+    NodeRef all = done[0].at(n);
+    for (size_t v = 1; v < parts.size(); ++v)
+      all = g.alu(fold_op(fold_of(n)), {all, done[v].at(n)});
+    for (auto& version : done) version[n] = all;
   }
   return done[0].at(info.sink);
+}
+
+}  // namespace
+
+NodeRef peel_reduction(Graph& g, const KernelInfo& info, size_t range, NodeRef main) {
+  NodeRef whole = info.ranges[range].node, first = g.range(main, range_id(whole));
+  NodeRef remainder = g.range(g.sub(whole->src(0), main), next_id(info));
+  return in_parts(g, info, range,
+                  std::array{LoopPart{first, first}, LoopPart{remainder, g.add(main, remainder)}});
+}
+
+NodeRef peel_vectors(Graph& g, const KernelInfo& info, size_t range, int64_t size, int64_t lanes) {
+  NodeRef whole = info.ranges[range].node, n = whole->src(0);
+  const auto before_last = [&](int64_t of) {
+    return g.mul(g.idiv(g.sub(n, g.index(1)), g.index(of)), g.index(of));
+  };
+  int64_t id = next_id(info);
+  NodeRef main = before_last(size), vectors = before_last(lanes), begin = g.sub(n, g.index(lanes));
+  NodeRef first = g.range(main, range_id(whole));
+  std::vector<LoopPart> parts{{first, first}};
+  if (NodeRef more = g.sub(vectors, main); more->vmax >= lanes) {
+    NodeRef rest = g.range(more, id++);
+    parts.push_back({rest, g.add(main, rest)});
+  }
+  // Numbers are compared as vectors, indices lane by lane.
+  NodeRef last = g.range(lanes, id);
+  NodeRef counts = g.le(g.cast(g.sub(vectors, begin), DType::I32), g.cast(last, DType::I32));
+  parts.push_back({last, g.add(begin, last), counts});
+  return in_parts(g, info, range, parts);
 }
 
 }  // namespace weft::optimize

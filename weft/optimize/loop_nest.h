@@ -108,6 +108,13 @@ class LoopNest {
 /// iterations, and the others in a loop of their own. The first loop keeps the range's id.
 NodeRef peel_reduction(Graph& g, const KernelInfo& info, size_t range, NodeRef main);
 
+/// The kernel with every reduction over `range`, of `lanes` iterations or more, split in three:
+/// what whole tiles of `size` take, whole vectors, and last the vector that ends where the range
+/// does, in which what was folded before counts for nothing. Never are all vectors whole. The first
+/// keeps the range's id, the others are added at the end; the second only where a tile is several
+/// vectors.
+NodeRef peel_vectors(Graph& g, const KernelInfo& info, size_t range, int64_t size, int64_t lanes);
+
 /// The kernel twice: where `range` has `least` iterations or more, all are in the first, which
 /// keeps the range's id, otherwise all are in the second. The second's range is added at the end,
 /// and after it those of the sums in its loop, which are `copied` ones. Null where it cannot be

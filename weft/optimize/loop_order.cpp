@@ -294,6 +294,8 @@ void share_out(LoopNest& nest, const KernelInfo& info, int64_t enough_items) {
     if (now.size() < 2 || !may_run_at_once(nest, info, now[1])) break;
     const RangeMask parts = nest.parts_of(now[1]);
     if (!every_store_needs(info, parts) || !every_reduction_needs(info, parts)) break;
+    // Of quotients by what may be 0 it is not known that they lie in range.
+    if (nest.size(now[1])->vmin == 0) break;
     core = nest.fuse(core, now[1]);
   }
   nest.bind(core, Binding::Core);

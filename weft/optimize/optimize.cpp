@@ -130,10 +130,6 @@ void choose(State& s) {
   s.stream = plan.stream;
 }
 
-// Of what is left when vectors are full: fewer steps than one for each element, on every machine
-// with vectors.
-constexpr int64_t kFewLanes = 4;
-
 /// A length that is too short for the tile of `whole` may still fill vectors, or be a few rows; one
 /// that is too short for a vector, a narrow one.
 void narrow(State& s, size_t whole, size_t shorter) {
@@ -150,6 +146,22 @@ void narrow(State& s, size_t whole, size_t shorter) {
 void narrow_rest(State& s, size_t whole, size_t rest) {
   if (s.tiling.ranges[whole].lanes > kFewLanes && cut_of(s.info, rest, kFewLanes) == Cut::Peel)
     s.tiling.ranges[rest] = {kFewLanes, 1};
+}
+
+/// Leaves no element to be summed by itself; false where some would be.
+bool end_in_vector(State& s, size_t r) {
+  const Tiling::Of tile = s.tiling.ranges[r];
+  const size_t before = s.info.ranges.size();
+  if (!ends_in_vector(s.info, r, tile) || before + 2 > kMaxRanges) return false;
+  if (recording(s))
+    s.options.report->applied.push_back(
+        strformat("end r{} in a vector that overlaps, behind those modulo {}", r, tile.size()));
+  const bool repeatable = s.info.repeatable;
+  s.kernel.sink = peel_vectors(*s.kernel.graph, s.info, r, tile.size(), tile.lanes);
+  s.info = KernelInfo(s.kernel.sink);
+  s.info.repeatable = repeatable;
+  s.tiling.ranges.resize(s.info.ranges.size(), Tiling::Of{tile.lanes, 1});
+  return true;
 }
 
 /// Whether the kernel writes elements that only the iterations which write them have read.
@@ -212,6 +224,7 @@ void peel(State& s) {
     const int64_t size = s.tiling.ranges[r].size();
     const Cut cut = size == 1 ? Cut::Exact : cut_of(s.info, r, size);
     if (cut != Cut::Peel && cut != Cut::Short) continue;
+    if (cut == Cut::Peel && end_in_vector(s, r)) continue;
     NodeRef n = s.info.ranges[r].node->src(0);
     SmallVector<size_t, 8> copied;
     NodeRef made =

@@ -392,6 +392,13 @@ Cut cut_of(const KernelInfo& info, size_t range, int64_t size) {
   return info.has_loops ? Cut::No : Cut::Peel;
 }
 
+bool ends_in_vector(const KernelInfo& info, size_t range, const Tiling::Of& tile) {
+  const RangeInfo& r = info.ranges[range];
+  NodeRef n = r.node->src(0);
+  return !r.constant && tile.lanes > kFewLanes && n->vmin >= tile.lanes && n->vmax > tile.size() &&
+         cut_of(info, range, tile.size()) == Cut::Peel;
+}
+
 namespace {
 
 /// Steps of a running fold each wait for the one before: of two rows at a time one works meanwhile.

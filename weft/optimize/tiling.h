@@ -14,6 +14,8 @@ enum class Cut : uint8_t {
   Peel,     ///< a reduction; the remainder gets a loop of its own
 };
 Cut cut_of(const KernelInfo& info, size_t range, int64_t size);
+/// Whether this remainder of a reduction is whole vectors, of which the last overlaps.
+bool ends_in_vector(const KernelInfo& info, size_t range, const Tiling::Of& tile);
 
 Tiling choose_tiling(const KernelInfo& info, const CostModel& model, const Target& target);
 

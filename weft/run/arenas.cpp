@@ -20,15 +20,17 @@ int64_t bytes_with_copies(const PlannedMemory& p, int b) {
                      buffer.copies);
 }
 
-/// Of each buffer of the schedule; first is -1 where no step uses it.
+/// Of each buffer of the schedule; first is -1 where no step that runs uses it.
 std::vector<Lifetime> lifetimes_of(const PlannedMemory& p) {
   std::vector<Lifetime> all(p.schedule.buffers.size(), {0, -1, -1});
-  for (size_t step = 0; step < p.schedule.steps.size(); ++step)
+  for (size_t step = 0; step < p.schedule.steps.size(); ++step) {
+    if (!p.schedule.steps[step].lengths.contain(p.values)) continue;
     for (int b : p.schedule.steps[step].buffers) {
       Lifetime& l = all[static_cast<size_t>(b)];
       if (l.first < 0) l = {bytes_with_copies(p, b), static_cast<int>(step), 0};
       l.last = static_cast<int>(step);
     }
+  }
   return all;
 }
 
@@ -115,6 +117,7 @@ class Owners {
 bool shares_live_bytes(const PlannedMemory& p, const ArenaPlan& arena) {
   Owners owners(arena);
   for (const CompiledStep& step : p.schedule.steps) {
+    if (!step.lengths.contain(p.values)) continue;
     for (int b : step.buffers) owners.begin(b);
     if (!std::ranges::all_of(step.buffers, [&](int b) { return owners.has(b); })) return true;
   }

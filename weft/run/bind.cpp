@@ -22,7 +22,8 @@ void set(BindState& s) {
 
 const char* unbound(const BindState& s) {
   const CompiledSchedule& schedule = s.list.schedule();
-  for (size_t i = 0; i < schedule.steps.size(); ++i)
+  for (size_t i = 0; i < schedule.steps.size(); ++i) {
+    if (!schedule.steps[i].lengths.contain(s.values)) continue;
     for (size_t slot = 0; slot < schedule.steps[i].buffers.size(); ++slot) {
       const int b = schedule.steps[i].buffers[slot];
       const auto [buffer, offset, bytes, apart] = s.list.slice(i, slot);
@@ -35,6 +36,7 @@ const char* unbound(const BindState& s) {
           apart * (copies - 1) + schedule.bytes_of(b, s.values) > room)
         return "a slot whose buffer does not fit into its memory";
     }
+  }
   return nullptr;
 }
 
@@ -86,6 +88,7 @@ std::string BindState::text() const {
   std::string out;
   const std::vector<CompiledStep>& steps = list.schedule().steps;
   for (size_t i = 0; i < steps.size(); ++i) {
+    if (!steps[i].lengths.contain(values)) continue;
     append_format(out, "{} {}:", i, steps[i].kernel ? steps[i].kernel->name : "copy");
     for (size_t slot = 0; slot < steps[i].buffers.size(); ++slot) {
       const int b = steps[i].buffers[slot];

@@ -17,7 +17,7 @@ void CapturedSteps::append(const CompiledSchedule& of, std::span<const int> buff
   if (schedule.steps.empty()) schedule.steps.reserve(of.steps.size());  // most have one computation
   for (const CompiledStep& from : of.steps) {
     CompiledStep step{from.kind,   from.kernel, from.buffers, from.variables,
-                      from.device, {},          from.round};
+                      from.device, {},          from.round,   from.lengths.renumbered(variables)};
     for (int& b : step.buffers) b = buffers[static_cast<size_t>(b)];
     for (CompiledStep::Variable& v : step.variables)
       if (v.position >= 0) v.position = variables[static_cast<size_t>(v.position)];
@@ -95,6 +95,7 @@ std::vector<int> number_buffers(CapturedSteps& steps, const Computation& c,
     out.push_back(static_cast<int>(steps.schedule.buffers.size()));
     steps.schedule.buffers.push_back(b);
     steps.schedule.buffers.back().numel = b.numel.renumbered(variables);
+    steps.schedule.buffers.back().lengths = b.lengths.renumbered(variables);
   }
   return out;
 }

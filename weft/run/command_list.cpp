@@ -45,14 +45,21 @@ CommandList::CommandList(const CompiledSchedule& schedule)
 
 void CommandList::add_step(const CompiledStep& s) {
   several_queues_ |= has_several_queues(*s.device);
-  if (!s.kernel) {
+  symbolic_ |= !s.lengths.all() || !s.variables.empty();
+  if (!s.kernel)
     symbolic_ |= !schedule_.buffers[static_cast<size_t>(s.buffers[0])].numel.is_constant();
-    return;
+}
+
+void CommandList::count_work() {
+  kernels_ = copies_ = 0;
+  flops_ = bytes_ = 0;
+  for (size_t i = 0; i < schedule_.steps.size(); ++i) {
+    if (!runs(i)) continue;
+    const CompiledKernel* kernel = schedule_.steps[i].kernel.get();
+    ++(kernel ? kernels_ : copies_);
+    flops_ += kernel ? kernel->flops : 0;
+    bytes_ += kernel ? kernel->bytes : 0;
   }
-  symbolic_ |= !s.variables.empty();
-  ++kernels_;
-  flops_ += s.kernel->flops;
-  bytes_ += s.kernel->bytes;
 }
 
 void CommandList::find_written() {
@@ -70,8 +77,7 @@ void CommandList::find_written() {
 }
 
 int64_t CommandList::bytes_copied(const CompiledStep& s) const {
-  const auto values = values_ ? std::span<const int64_t>(*values_) : std::span<const int64_t>();
-  return schedule_.bytes_of(s.buffers[0], values);
+  return schedule_.bytes_of(s.buffers[0], values());
 }
 
 Command CommandList::command(size_t step) const {
@@ -97,7 +103,7 @@ void CommandList::cut_segments() {
       for (QueuePlan& plan : plans) plan.add_barrier();
     const bool across =
         !s.kernel && schedule_.buffers[static_cast<size_t>(s.buffers[0])].device != s.device;
-    if (across || !has_several_queues(*s.device)) {
+    if (across || !has_several_queues(*s.device) || !runs(i)) {
       add_to_segments(i, across, {});
       continue;
     }
@@ -128,11 +134,13 @@ void CommandList::queue_commands() {
   queued_.reserve(schedule_.steps.size());
   queued_commands_.reserve(schedule_.steps.size());
   for (size_t i = 0; i < schedule_.steps.size(); ++i) {
+    if (!runs(i)) continue;
     const Command c = command(i);
     if (is_empty(c)) continue;
     queued_.push_back(c);
     queued_commands_.push_back(static_cast<uint32_t>(i));
   }
+  count_work();
   unqueued_ = false;
 }
 
@@ -166,8 +174,8 @@ void CommandList::set_buffers(std::span<const BufferSlice> memory) {
 
 void CommandList::set(size_t step, size_t slot, BufferSlice slice) {
   slices_[begins_[step].slices + slot] = slice;
-  if (unqueued_ || schedule_.steps[step].kernel) return;
-  Command& c = queued_[queued_before(step)];  // a copy is never empty
+  if (unqueued_ || schedule_.steps[step].kernel || !runs(step)) return;
+  Command& c = queued_[queued_before(step)];  // a copy that runs is never empty
   (slot == 0 ? c.from : c.to) = slice;
 }
 
@@ -269,6 +277,7 @@ TimelinePoint CommandList::run_segment(Context& context, const Segment& s, const
     if (interrupt->harmless && interrupt->ask && !s.device->completes_at_once()) interrupt->ask();
   }
   if (s.across) {
+    if (!runs(s.begin)) return {};
     try {
       copy_across(command(s.begin), newest);
     } catch (const DeviceError& error) {
@@ -350,6 +359,7 @@ TimelinePoint CommandList::run_one_by_one(Context& context, const Segment& s, co
   const CompileObserver& observer = context.get<RunState>().observer;
   TimelinePoint point;
   for (size_t i = s.begin; i < s.end; ++i) {
+    if (!runs(i)) continue;
     const uint64_t start = now_ns();
     point = submit(s, i, i + 1, i == s.begin ? waits : Points(), lines);
     wait(context, *s.device, point, i, lines);
@@ -408,7 +418,7 @@ void CommandList::copy_across(const Command& c, const Points& newest) {
 void CommandList::count(Context& context, double seconds) const {
   RunStats& stats = context.get<RunState>().stats;
   stats.kernels += kernels_;
-  stats.copies += static_cast<int64_t>(schedule_.steps.size()) - kernels_;
+  stats.copies += copies_;
   stats.flops += flops_;
   stats.bytes += bytes_;
   stats.seconds += seconds;

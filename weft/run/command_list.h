@@ -63,9 +63,15 @@ class CommandList {
   void add_step(const CompiledStep& step);
   void find_written();
   Command command(size_t step) const;
+  /// Whether it does, for the lengths that are set.
+  bool runs(size_t step) const { return schedule_.steps[step].lengths.contain(values()); }
+  std::span<const int64_t> values() const {
+    return values_ ? std::span<const int64_t>(*values_) : std::span<const int64_t>();
+  }
   int64_t bytes_copied(const CompiledStep& step) const;
   void cut_segments();
   void queue_commands();
+  void count_work();
   size_t queued_before(size_t command) const;
   void add_to_segments(size_t command, bool across, const QueuePlan::Place& place);
   size_t segment_of(size_t command) const;
@@ -106,10 +112,10 @@ class CommandList {
   std::vector<int64_t> vars_;        // of all commands
   std::vector<Begin> begins_;        // by command
   std::vector<Segment> segments_;
-  bool several_queues_ = false;  // segments depend on what is bound
-  bool uncut_ = true;            // and that has changed since they were cut
-  double flops_ = 0, bytes_ = 0;
-  int64_t kernels_ = 0;
+  bool several_queues_ = false;   // segments depend on what is bound
+  bool uncut_ = true;             // and that has changed since they were cut
+  double flops_ = 0, bytes_ = 0;  // of what runs
+  int64_t kernels_ = 0, copies_ = 0;
   bool symbolic_ = false;
   std::vector<TimelinePoint> points_;  // by segment; of copies between devices none
   size_t running_ = 0;                 // segment that was last begun

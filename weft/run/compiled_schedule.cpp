@@ -29,6 +29,7 @@ std::shared_ptr<const CompiledKernel> compiled_kernel(std::string name,
 
 int64_t CompiledSchedule::bytes_of(int buffer, std::span<const int64_t> values) const {
   const CompiledBuffer& b = buffers[static_cast<size_t>(buffer)];
+  if (!b.lengths.contain(values)) return 0;
   const int64_t count = b.numel(values);
   return add_or_fail("memory", mul_or_fail("memory", count, bits(b.dtype)), 7) / 8;
 }

@@ -39,13 +39,31 @@ std::shared_ptr<const CompiledKernel> compiled_kernel(std::string name,
                                                       std::unique_ptr<Executable> executable,
                                                       RecordedAs recorded = {});
 
+/// Values of a variable: of a schedule that has steps for short lengths and others for long ones.
+struct Lengths {
+  int variable = -1;  ///< position among the schedule's; -1: all values of all of them
+  int64_t least = 0, most = 0;
+
+  bool all() const { return variable < 0; }
+  bool contain(std::span<const int64_t> values) const {
+    if (all()) return true;
+    const int64_t value = values[static_cast<size_t>(variable)];
+    return least <= value && value <= most;
+  }
+  /// The same over other positions: variable i is variable positions[i].
+  Lengths renumbered(std::span<const int> positions) const {
+    return {all() ? -1 : positions[static_cast<size_t>(variable)], least, most};
+  }
+};
+
 struct CompiledBuffer {
   DType dtype;
   Device* device;
-  IndexProgram numel;  ///< over the schedule's variables
-  int input = -1;      ///< slot, or -1
-  int output = -1;     ///< output it is, or -1
-  int copies = 1;      ///< one for each worker, where rounds run side by side
+  IndexProgram numel;    ///< over the schedule's variables
+  int input = -1;        ///< slot, or -1
+  int output = -1;       ///< output it is, or -1
+  int copies = 1;        ///< one for each worker, where rounds run side by side
+  Lengths lengths = {};  ///< it is there for; of others it has no bytes
 
   bool intermediate() const { return input < 0 && output < 0; }
 };
@@ -63,6 +81,7 @@ struct CompiledStep {
   Device* device;                 ///< that runs it
   std::vector<uint64_t> origins;  ///< ScheduleStep::origins
   int64_t round = -1;             ///< ScheduleStep::round
+  Lengths lengths = {};           ///< it runs for
 
   /// Whether it writes the buffer of that slot. Simplifying a kernel may have left its last slots
   /// unused; they have no param.

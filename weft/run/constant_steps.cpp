@@ -13,7 +13,8 @@ constexpr int64_t kGrowth = 8;
 constexpr int64_t kSmall = int64_t{1} << 20;
 
 bool is_symbolic(const CompiledStep& step) {
-  return std::ranges::any_of(step.variables, [](const auto& v) { return v.position >= 0; });
+  return !step.lengths.all() ||
+         std::ranges::any_of(step.variables, [](const auto& v) { return v.position >= 0; });
 }
 
 class Divider {
@@ -22,7 +23,8 @@ class Divider {
           const std::vector<bool>& changing)
       : schedule_(schedule), runs_(schedule_.steps.size()), changes_(schedule_.buffers.size()) {
     for (size_t b = 0; b < changes_.size(); ++b)
-      changes_[b] = schedule_.buffers[b].output >= 0 || !schedule_.buffers[b].numel.is_constant();
+      changes_[b] = schedule_.buffers[b].output >= 0 || !schedule_.buffers[b].numel.is_constant() ||
+                    !schedule_.buffers[b].lengths.all();
     for (size_t i = 0; i < plan.places.size(); ++i)
       if (const HeldPlace& p = plan.places[i]; p.buffer >= 0)
         if (i < plan.arguments || p.written || !p.ending.none() || changing[i])

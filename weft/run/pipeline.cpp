@@ -45,6 +45,7 @@
 #include "weft/run/plan_search.h"
 #include "weft/run/run_state.h"
 #include "weft/run/translate.h"
+#include "weft/run/versions.h"
 #include "weft/schedule/schedule.h"
 
 namespace weft {
@@ -85,17 +86,34 @@ class Pipeline {
         plans_(context) {}
 
   std::shared_ptr<const CompiledSchedule> compile(std::span<const int> into) {
-    Schedule schedule = kept_or_made(into);
-    CompiledSchedule out = outline(schedule, devices_);
-    std::vector<Job> jobs = jobs_of(schedule, out);
-    compile_new(jobs, out);
-    finish_steps(schedule, jobs, out);
+    CompiledSchedule out = compile_versions(into);
     if (run_.observer.compiled) run_.observer.compiled(report_);
     record(out);
     return std::make_shared<const CompiledSchedule>(std::move(out));
   }
 
  private:
+  /// What is kept of constants is not kept in several orders.
+  CompiledSchedule compile_versions(std::span<const int> into) {
+    std::vector<Version> versions;
+    if (constants_.empty()) versions = versions_of(run_.graph, form_, target());
+    if (versions.empty()) return compile(form_, {}, into);
+    std::vector<CompiledSchedule> compiled;
+    for (const Version& v : versions) compiled.push_back(compile(v.form, v.origins, into));
+    return joined(run_.graph, form_, versions, compiled);
+  }
+
+  /// `origins`: of nodes that are not those of form_.
+  CompiledSchedule compile(const NormalForm& form, const Origins& origins,
+                           std::span<const int> into) {
+    Schedule schedule = kept_or_made(form, origins, into);
+    CompiledSchedule out = outline(schedule, devices_);
+    std::vector<Job> jobs = jobs_of(schedule, out);
+    compile_new(jobs, out);
+    finish_steps(schedule, jobs, out);
+    return out;
+  }
+
   void record(const CompiledSchedule& out) {
     if (!run_.recorder) return;
     run_.recorder->decisions(report_.decisions);
@@ -105,17 +123,17 @@ class Pipeline {
   // ---- 2 schedule
 
   /// From the disk, where nobody looks on.
-  Schedule kept_or_made(std::span<const int> into) {
-    if (reports() || trace_passes(context_)) return make(into);
-    const KeptSchedule kept(context_, form_, into, constants_, target());
+  Schedule kept_or_made(const NormalForm& form, const Origins& origins, std::span<const int> into) {
+    if (reports() || trace_passes(context_)) return make(form, origins, into);
+    const KeptSchedule kept(context_, form, into, constants_, target());
     if (std::optional<Schedule> schedule = kept.find()) return std::move(*schedule);
-    Schedule schedule = make(into);
+    Schedule schedule = make(form, origins, into);
     kept.store(schedule);
     return schedule;
   }
 
-  Schedule make(std::span<const int> into) {
-    const WithoutCalls given = without_calls(run_.graph, form_);
+  Schedule make(const NormalForm& form, const Origins& origins, std::span<const int> into) {
+    const WithoutCalls given = without_calls(run_.graph, form);
     std::vector<ScheduleOutput> outputs;
     for (size_t i = 0; i < into.size(); ++i) outputs.push_back({given.values[i], into[i]});
     Span span(context_.tracer(), "schedule");
@@ -125,6 +143,7 @@ class Pipeline {
     verify_tensor_graph(given.values, "normalise");
     Schedule schedule = make_schedule(outputs, target(), options);
     name_origins(schedule, given.origins);
+    name_origins(schedule, origins);
     tell_passes(context_);
     for (const Kernel& k : schedule.kernels) verify_kernel(k, "schedule");
     count_nodes(*schedule.graph);
@@ -170,6 +189,7 @@ class Pipeline {
   /// One job per kernel and device it runs on; steps find theirs by step_jobs_.
   std::vector<Job> jobs_of(const Schedule& schedule, const CompiledSchedule& out) {
     std::vector<Job> jobs;
+    step_jobs_.clear();
     std::map<std::pair<const Kernel*, Device*>, size_t> numbers;
     for (const ScheduleStep& step : schedule.steps) {
       if (step.kind == ScheduleStep::Kind::Copy) {
@@ -444,7 +464,7 @@ class Pipeline {
   RunState& run_;
   DeviceTable& devices_;
   PlanSearch plans_;
-  std::vector<int> step_jobs_;
+  std::vector<int> step_jobs_;  // of the schedule that is compiled
   std::optional<CallSites> sites_;
   CompileReport report_;  // where somebody asks
 };

@@ -150,7 +150,9 @@ void write_buffers(ByteWriter& w, StreamWriter& out, const CompiledSchedule& sch
     const CompiledBuffer& buffer = schedule.buffers[b];
     w.varint(out.string(buffer.device->name()));
     w.varint(out.string(name(buffer.dtype)));
-    w.signed_varint(buffer.numel.is_constant() ? schedule.bytes_of(static_cast<int>(b), {}) : -1);
+    w.signed_varint(buffer.numel.is_constant() && buffer.lengths.all()
+                        ? schedule.bytes_of(static_cast<int>(b), {})
+                        : -1);
     w.signed_varint(buffer.input);
     w.signed_varint(buffer.output);
   }

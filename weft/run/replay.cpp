@@ -166,10 +166,13 @@ void Replay::State::plan_for(std::span<const int64_t> of) {
   if (!sizes.empty() && sizes == planned_sizes_) return;
   planned_sizes_.clear();
   const PlannedMemory planned = plan_arenas(each_call().schedule, {of.begin(), of.end()});
-  memory.resize(each_call().schedule.buffers.size());
+  const CompiledSchedule& schedule = each_call().schedule;
+  memory.resize(schedule.buffers.size());
   record(planned);
   arenas = ArenaShares(planned, plan->context.get<RunState>().arenas, lines());
   planned_sizes_ = std::move(sizes);
+  for (size_t b = 0; b < memory.size(); ++b)  // some are not there for every length
+    if (schedule.buffers[b].intermediate()) memory[b] = {};
 }
 
 /// With WEFT_VIZ: what each call runs, and how long its buffers live.
@@ -413,9 +416,27 @@ std::vector<std::shared_ptr<Storage>> Replay::run(std::span<const ReplayArgument
   return out;
 }
 
+namespace {
+
+/// That arenas were made for or, before the first call, the captured ones.
+std::vector<int64_t> last_values(std::vector<int64_t> values, const ReplayPlan& plan) {
+  if (values.empty())
+    for (const ReplayVariable& v : plan.variables) values.push_back(v.value);
+  return values;
+}
+
+PlannedMemory planned(const CompiledSchedule& schedule, std::vector<int64_t> values,
+                      const ReplayPlan& plan) {
+  return plan_arenas(schedule, last_values(std::move(values), plan));
+}
+
+}  // namespace
+
 size_t Replay::kernels() const {
+  const std::vector<int64_t> values = last_values(state_->values, *state_->plan);
   size_t count = 0;
-  for (const CompiledStep& s : state_->each_call().schedule.steps) count += s.kernel != nullptr;
+  for (const CompiledStep& s : state_->each_call().schedule.steps)
+    count += s.kernel != nullptr && s.lengths.contain(values);
   return count;
 }
 bool Replay::writes() const {
@@ -427,18 +448,6 @@ const ReplayPlan& Replay::plan() const { return *state_->plan; }
 
 int64_t Replay::arena_bytes() const { return state_->arenas.bytes(); }
 int64_t Replay::kept_bytes() const { return state_->kept.bytes(); }
-
-namespace {
-
-/// Of the sizes that arenas were made for or, before the first call, of the captured ones.
-PlannedMemory planned(const CompiledSchedule& schedule, std::vector<int64_t> values,
-                      const ReplayPlan& plan) {
-  if (values.empty())
-    for (const ReplayVariable& v : plan.variables) values.push_back(v.value);
-  return plan_arenas(schedule, std::move(values));
-}
-
-}  // namespace
 
 std::string Replay::plan_text() const {
   const DividedPlan& divided = state_->kept.divided();

@@ -150,6 +150,7 @@ class Merger {
     if (from.intermediate()) return -1;
     CompiledBuffer copy = from;
     copy.numel = from.numel.renumbered(variables);
+    copy.lengths = from.lengths.renumbered(variables);
     copy.input = copy.output = -1;
     if (from.input >= 0) return known(run.input_ids[static_cast<size_t>(from.input)], copy);
     // A result that went to memory its storage had before keeps that memory's node.

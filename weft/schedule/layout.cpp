@@ -26,7 +26,10 @@ constexpr double kWords = 2;          // and words of neighbours, which are one 
 int64_t lanes_of(const Target& target) { return target.lanes(DType::F32); }
 
 double divisibility(NodeRef dim, const Target& target) {
-  if (dim->vmax >= kManyVectors * lanes_of(target)) return static_cast<double>(lanes_of(target));
+  // Vectors along a length overlap at its end, from one of them on.
+  const bool overlap = dim->op != Op::Const && dim->vmin >= lanes_of(target);
+  if (overlap || dim->vmax >= kManyVectors * lanes_of(target))
+    return static_cast<double>(lanes_of(target));
   const int64_t n = dim->op == Op::Const ? dim->vmin : divisor_of(dim);
   if (n <= 0 || (n == 1 && dim->op != Op::Const)) return 0;
   return static_cast<double>(std::min(lanes_of(target), n & -n));

@@ -111,11 +111,22 @@ NodeRef Inequality::without_divisions(NodeRef root) {
   });
 }
 
+/// What x / c is at most where x numbers the iterations of two loops that are one, of which the
+/// outer has a fixed number and the inner has c.
+int64_t Inequality::most_times(NodeRef x, NodeRef c) {
+  NodeRef size = x->op == Op::Range ? x->src(0) : nullptr;
+  if (!size || c->vmax <= 0 || size->vmax % c->vmax != 0) return INT64_MAX;
+  const int64_t times = size->vmax / c->vmax;
+  return g_.mul(c, g_.index(times)) == size ? times - 1 : INT64_MAX;
+}
+
 NodeRef Inequality::stand_in(NodeRef division) {
   if (NodeRef* known = divisions_.find(division)) return *known;
   NodeRef x = division->src(0), c = division->src(1);
   auto variable = [&](NodeRef n) {
-    NodeRef v = g_.variable(strformat("part.{}", divisions_.size()), n->vmin, n->vmax);
+    const int64_t most = n->op == Op::IDiv ? most_times(x, c) : INT64_MAX;
+    NodeRef v =
+        g_.variable(strformat("part.{}", divisions_.size()), n->vmin, std::min(n->vmax, most));
     divisions_[n] = v;
     return v;
   };

@@ -34,6 +34,7 @@ class Inequality {
   void learn_about_size(NodeRef range);
   void learn(NodeRef never_positive);
   NodeRef without_divisions(NodeRef root);
+  int64_t most_times(NodeRef x, NodeRef c);
   NodeRef stand_in(NodeRef division);
   Rest lowered(const Rest& from, const std::vector<bool>& used);
 
