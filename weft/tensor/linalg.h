@@ -49,8 +49,8 @@ std::pair<Tensor, Tensor> eigh(const Tensor& a, CallSite = CallSite::here());
 /// side; each vector's largest element is real. Reflections to a Hessenberg matrix, implicit QR
 /// steps with two shifts (Francis 1961), 2 n + 16 in f32 and 2.5 n + 16 in f64, then substitution:
 /// the error is some eps |a|. Gradients are of losses that do not depend on the vectors' phases, of
-/// matrices whose eigenvalues are all different. Of up to 1400 columns in f32 and 1250 in f64: steps
-/// are n kernels each.
+/// matrices whose eigenvalues are all different. Of up to 1400 columns in f32 and 1250 in f64:
+/// steps are n kernels each.
 std::pair<Tensor, Tensor> eig(const Tensor& a, CallSite = CallSite::here());
 struct SVD {
   Tensor u, s, vt;  ///< u @ diag(s) @ vt = a, s descending
