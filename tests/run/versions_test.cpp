@@ -29,6 +29,7 @@ class VersionsTest : public RunTest {
   Target with_vectors() {
     Target target = context.get<DeviceTable>().default_device().target();
     target.vector_bits = 512;
+    target.canonical = false;
     return target;
   }
 
@@ -70,6 +71,9 @@ TEST_F(VersionsTest, NoneWhereTheyWouldNotPay) {
   Target scalars = target;
   scalars.vector_bits = 0;
   EXPECT_TRUE(versions(first(x, n), scalars).empty());
+  Target canonical = target;
+  canonical.canonical = true;
+  EXPECT_TRUE(versions(first(x, n), canonical).empty());
   NodeRef large = first(x, n);
   for (int i = 0; i < 500; ++i) large = g.mul(g.add(large, num(1)), num(0.5));
   EXPECT_TRUE(versions(large, target).empty());

@@ -55,7 +55,8 @@ Version version_for(Graph& g, const NormalForm& form, const WithoutCalls& given,
 }  // namespace
 
 std::vector<Version> versions_of(Graph& g, const NormalForm& form, const Target& target) {
-  if (form.variables.empty() || target.vector_bits == 0) return {};
+  // Bits that all machines share do not depend on how long vectors are.
+  if (form.variables.empty() || target.vector_bits == 0 || target.canonical) return {};
   const WithoutCalls given = without_calls(g, form);
   const Toposort nodes(given.values);
   NodeRef length = nodes.size() <= kMostNodes ? only_length(nodes) : nullptr;

@@ -20,8 +20,8 @@ struct Version {
 };
 
 /// All lengths in parts: what is shorter than a vector, than a few, and all others, which want
-/// other loops, vectors and copies. None for programs of several lengths, for large ones, and for
-/// machines without vectors.
+/// other loops, vectors and copies. None for programs of several lengths, for large ones, for
+/// machines without vectors, and where all machines are to give the same bits.
 std::vector<Version> versions_of(Graph& graph, const NormalForm& form, const Target& target);
 
 /// One schedule of all: of each version its steps, where the length is one of it. `form`: the
