@@ -116,6 +116,25 @@ TEST_P(X86Select, CastsOfManyLanesAreInstructions) {
     }
 }
 
+// One lane at the border of an image, say, and all others equal: no lane is inserted for itself.
+TEST_P(X86Select, FewFloatsInManyLanesAreSpread) {
+  for (const int few : {2, 3, 4}) {
+    const auto code = selected(
+        GetParam(), DType::F32, DType::F32, 8, [few](ProgramBuilder& b, NodeRef x, NodeRef y) {
+          std::vector<NodeRef> lanes;
+          for (int k = 0; k < 8; ++k) {
+            const int which = k < few ? k : 0;
+            NodeRef of = which % 2 ? y : x;
+            lanes.push_back(b.alu(
+                Op::Mul, {b.emit(Op::Lane, DType::F32, {of}, {which}), b.constant(DType::F32, 2)}));
+          }
+          return b.emit(Op::Vec, DType::F32, lanes, {}, 8);
+        });
+    EXPECT_EQ(count(code, {Form::VPermD}), 1) << few;
+    EXPECT_LE(count(code, {Form::VUnpcklps, Form::VUnpcklpd}), few == 2 ? 1 : 3) << few;
+  }
+}
+
 /// out[8 i ...] = sum over j of x[800 i + 8 j ...] * y[8 j ...], of more than caches hold.
 TEST_P(X86Select, WhatTheNextItemReadsIsFetchedAhead) {
   ProgramBuilder b("rows");

@@ -130,13 +130,17 @@ class RandomProgram {
     if (from != to) values_.push_back(emit(op, to, {in(from)}, {}, lanes_now()));
   }
 
-  /// Lanes in another order, by way of one lane each.
+  /// Lanes in another order, of one vector or two, by way of one lane each; or only a few of them.
   void shuffle() {
-    NodeRef v = any();
+    NodeRef v = any(), other = any();
+    if (other->dtype != v->dtype) other = v;
     std::vector<NodeRef> picked;
     const int64_t turn = random_.below(lanes_), step = random_.chance(50) ? 1 : 3;
-    for (int64_t k = 0; k < lanes_; ++k)
-      picked.push_back(emit(Op::Lane, v->dtype, {v}, {(k * step + turn) % lanes_}));
+    const int64_t few = random_.chance(50) ? lanes_ : random_.between(2, 4);
+    for (int64_t k = 0; k < lanes_; ++k) {
+      const int64_t place = (k * step + turn) % few;
+      picked.push_back(emit(Op::Lane, v->dtype, {place % 2 ? other : v}, {place % lanes_}));
+    }
     values_.push_back(random_.chance(70) ? emit(Op::Vec, v->dtype, picked, {}, lanes_now())
                                          : emit(Op::Splat, v->dtype, {picked[0]}, {}, lanes_now()));
   }

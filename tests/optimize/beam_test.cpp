@@ -24,11 +24,11 @@ class FakeTrials final : public BeamTrials {
     std::vector<Made> made;
     for (const LoopPlan& p : plans) {
       plans_.push_back(p);
-      made.push_back({!broken(p), plans_.size(), spilled(p)});
+      made.push_back({!broken(p), code ? code(p) : plans_.size(), spilled(p)});
     }
     return made;
   }
-  double sample(size_t plan) override {
+  double sample(size_t plan, double) override {
     if (stop_after >= 0 && samples++ >= stop_after) throw Stopped();
     now += step;
     return seconds_(plans_[plan]);
@@ -39,6 +39,7 @@ class FakeTrials final : public BeamTrials {
   std::function<bool(const LoopPlan&)> broken = [](const LoopPlan&) { return false; };
   std::function<bool(const LoopPlan&)> wrong = broken;
   std::function<int64_t(const LoopPlan&)> spilled = [](const LoopPlan&) { return 0; };
+  std::function<uint64_t(const LoopPlan&)> code;
   int64_t stop_after = -1, samples = 0;
   double now = 0, step = 0;
   size_t compiled() const { return plans_.size(); }
@@ -95,6 +96,36 @@ TEST(Beam, noise_that_wins_half_of_the_time_changes_nothing) {
       [&](const LoopPlan&) { return 1e-3 + 1e-5 * static_cast<double>(hash_mix(seed++) % 100); });
   const BeamResult r = search(trials);
   EXPECT_EQ(r.best, r.analytic) << text(r.best);
+}
+
+// Of plans that take the same, but for noise, two searches choose one.
+TEST(Beam, two_searches_agree) {
+  const auto noisy = [](uint64_t seed) {
+    return [seed](const LoopPlan& p) mutable {
+      return valley(p) * (1 + 1e-4 * static_cast<double>(hash_mix(seed++) % 100));
+    };
+  };
+  FakeTrials first(noisy(0));
+  const BeamResult expected = search(first);
+  EXPECT_EQ(expected.best.ranges[0].unroll, 3);
+  for (uint64_t seed = 1; seed < 8; ++seed) {
+    FakeTrials trials(noisy(seed * 1000000));
+    const BeamResult r = search(trials);
+    EXPECT_EQ(text(r.best), text(expected.best)) << seed;
+    EXPECT_NEAR(r.best_seconds, expected.best_seconds, 0.01 * expected.best_seconds);
+  }
+}
+
+// In each family of equal code the plan that is kept is the one nearest to the analytic.
+TEST(Beam, equal_kernels_are_one_plan) {
+  FakeTrials trials(valley);
+  trials.code = [](const LoopPlan& p) {
+    return hash_mix(static_cast<uint64_t>(p.ranges[0].unroll));
+  };
+  const BeamResult r = search(trials);
+  LoopPlan nearest = r.analytic;
+  nearest.ranges[0].unroll = 3;
+  EXPECT_EQ(text(r.best), text(nearest));
 }
 
 TEST(Beam, a_plan_that_computes_something_else_is_refused) {

@@ -172,6 +172,52 @@ TEST(Tiling, scans_down_columns_take_several_vectors) {
   }
 }
 
+/// The place of each row's largest element: two passes, each of which waits for its own result.
+optimize::Tiling::Of rows_of_argmax(int64_t rows, bool of_product) {
+  KernelBuilder b;
+  const int64_t columns = 4096;
+  NodeRef i = b.range(rows, 0), j = b.range(columns, 1), k = b.range(columns, 2);
+  const auto load = [&](int64_t slot, NodeRef column) {
+    return b.load(b.param(slot, DType::F32, rows * columns),
+                  b.g.add(b.g.mul(i, b.index(columns)), column));
+  };
+  const auto value = [&](NodeRef column) {
+    NodeRef x = load(1, column);
+    return of_product ? b.g.mul(x, load(2, column)) : x;
+  };
+  NodeRef most = b.reduce(Fold::Max, value(j), {j});
+  NodeRef place =
+      b.g.where(b.g.lt(value(k), most), b.f32(1e9), b.g.cast(b.g.cast(k, DType::I32), DType::F32));
+  b.store(b.param(0, DType::F32, rows), i, b.reduce(Fold::Min, place, {k}));
+  return chosen(b.kernel()).ranges[0];
+}
+
+/// Several rows at once work while others wait; but rows a power of two apart push each other's
+/// lines out of L1, and from memory one stream is read ahead best.
+TEST(Tiling, rows_that_share_nothing_wait_together) {
+  EXPECT_GT(rows_of_argmax(256, false).unroll, 1);
+  EXPECT_LE(rows_of_argmax(256, false).unroll, 4);
+  EXPECT_EQ(rows_of_argmax(256, true).unroll, 1);
+  EXPECT_EQ(rows_of_argmax(16384, false).unroll, 1);
+}
+
+/// Rows of 16 bits in blocks of 16 columns: half a line of each row. Where rows are few, or far
+/// from a power of two apart, L1 has the other half still when it is wanted.
+TEST(Tiling, what_is_packed_is_read_in_whole_lines) {
+  const auto blocks_at_once = [](int64_t rows, int64_t width) {
+    KernelBuilder b;
+    NodeRef i = b.range(rows, 0), block = b.range(64, 1), k = b.range(16, 2);
+    const auto sum = [&](NodeRef x, int64_t by, NodeRef y) {
+      return b.g.add(b.g.mul(x, b.index(by)), y);
+    };
+    NodeRef x = b.load(b.param(1, DType::U16, rows * width), sum(i, width, sum(block, 16, k)));
+    b.store(b.param(0, DType::U16, rows * 1024), sum(sum(block, rows, i), 16, k), x);
+    return chosen(b.kernel()).ranges[1].unroll;
+  };
+  EXPECT_GT(blocks_at_once(2048, 2048), 1);
+  EXPECT_EQ(blocks_at_once(256, 1056), 1);
+}
+
 // ---- lengths that may be shorter than a tile
 
 constexpr int64_t kLengths[] = {1, 2, 5, 7, 15, 16, 17, 31, 33, 50};

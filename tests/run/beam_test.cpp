@@ -2,6 +2,7 @@
 // there.
 #include <fstream>
 #include <sstream>
+#include <stdexcept>
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include "weft/base/context.h"
 #include "weft/base/error.h"
 #include "weft/base/file.h"
+#include "weft/base/interrupt.h"
 #include "weft/run/run_state.h"
 #include "weft/run/trial_data.h"
 #include "weft/tensor/dim.h"
@@ -109,6 +111,41 @@ TEST_P(BeamSearchRun, keeps_values_and_what_it_found) {
   ::unlink(file.c_str());
 }
 INSTANTIATE_TEST_SUITE_P(Devices, BeamSearchRun, ::testing::Values("", "CPU:INTERP"));
+
+struct Ended : std::runtime_error {
+  Ended() : std::runtime_error("ended") {}
+};
+
+// As Ctrl-C does: what was found is in the file, tensors are what they were, the next search goes
+// on.
+TEST(BeamSearchEnd, keeps_what_was_found_and_goes_on) {
+  const std::string file = scratch_file("ended");
+  Context context(searching(file));
+  const ContextScope scope(context);
+  const Tensor a = (Tensor::arange(96 * 96) % 7).reshape({96, 96}).cast(DType::F32).realize();
+  const Tensor product = a.matmul(a);
+  int64_t rounds = 0, over = 0;
+  context.get<RunState>().observer.searched = [&](const SearchReport& r) {
+    ++(r.over ? over : rounds);
+  };
+  InterruptCheck& check = context.get<InterruptCheck>();
+  check.ask = [&] {
+    if (rounds > 0) throw Ended();
+  };
+  EXPECT_THROW(product.realize(), Ended);
+  EXPECT_EQ(rounds, 1);
+  EXPECT_EQ(over, 0);
+  EXPECT_NE(content(file).find(" width=0 "), std::string::npos) << content(file);
+  check.ask = [] {};
+  const std::vector<float> got = product.to_vector<float>();
+  EXPECT_EQ(over, 1);
+  EXPECT_NE(content(file).find(" width=2 "), std::string::npos) << content(file);
+  Context plain(Options::from_environment());
+  const ContextScope there(plain);
+  const Tensor b = (Tensor::arange(96 * 96) % 7).reshape({96, 96}).cast(DType::F32);
+  EXPECT_EQ(got, b.matmul(b).to_vector<float>());
+  ::unlink(file.c_str());
+}
 
 TEST(BeamCache, hostile_lines_are_left_out) {
   const std::string file = scratch_file("hostile");

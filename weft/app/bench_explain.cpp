@@ -3,6 +3,7 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <utility>
 
 #include "weft/app/app.h"
 #include "weft/app/bench.h"
@@ -110,11 +111,22 @@ class SearchTable {
   std::unique_ptr<ProgressBar> bar_;
 };
 
+/// Made without a search: what makes them is no part of a case.
+BenchValues operands_of(const SizedCase& one, Context& context) {
+  Options& options = context.mutable_options();
+  const int64_t width = std::exchange(options.beam, 0);
+  const std::string file = std::exchange(options.beam_cache, "");
+  BenchValues operands = one.operands();
+  options.beam = width;
+  options.beam_cache = file;
+  return operands;
+}
+
 /// The case's kernels in the order in which they run, of a context that has compiled none of them.
 std::vector<TimedKernel> kernels_of(const Session& session, const SizedCase& one, int64_t repeats,
                                     SearchTable& searches) {
   constexpr int64_t kFirstRuns = 3;  // pages are new, functions are captured
-  const BenchValues operands = one.operands();
+  const BenchValues operands = operands_of(one, Context::current());
   const auto compute = one.computation();
   std::map<std::string, std::vector<std::string>> applied;  // by kernel
   std::map<size_t, TimedKernel> by_step;

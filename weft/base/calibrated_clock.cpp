@@ -47,9 +47,10 @@ CalibratedClock::Sample CalibratedClock::time(FunctionRef<void()> work) {
   work();
   const double seconds = static_cast<double>(now_ns() - start) * 1e-9;
   const double after = bracket();
-  const double rate = 2 * fastest_ / (before + after);
-  const bool steady = std::abs(before - after) <= kSteady * std::min(before, after);
-  return {seconds * rate, steady && times_preempted() == preempted};
+  const double slower = std::min(before, after);
+  // A bracket that something came between says nothing of the clock.
+  const bool quiet = std::abs(before - after) <= kSteady * slower && times_preempted() == preempted;
+  return {quiet ? seconds * fastest_ / slower : seconds, quiet};
 }
 
 double CalibratedClock::cycles_per_second() const {

@@ -9,7 +9,7 @@ namespace weft {
 class CalibratedClock {
  public:
   struct Sample {
-    double seconds;  // that it would have taken at the highest clock rate seen so far
+    double seconds;  // that it would have taken at the highest clock rate seen so far, where quiet
     bool quiet;      // nothing came between, as far as can be told
   };
   // A loop of some 10 us runs before and after the work. The sample is not quiet where these differ

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "weft/optimize/passes.h"
@@ -25,10 +26,30 @@ constexpr int kSamples[] = {1, 2, 4};  // of a race's heats
 // Where all are won, fewer do.
 constexpr int kPairs = 12, kWins = 9, kFewPairs = 4;
 constexpr double kFaster = 0.99;
+// The final: of so many plans at most, no slower than this beside the fastest, in so many rounds at
+// most; its share of the time. What differs by less than kSame is the same.
+constexpr size_t kFinalists = 10;
+constexpr double kMayBeFirst = 1.1, kNearFirst = 1.03, kSame = 0.02, kFinalShare = 0.25;
+constexpr int kRounds = 16, kFewRounds = 5;
+constexpr double kNotInRace = 2;  // times the fastest, in its first run
 
 double median(std::vector<double> values) {
   std::ranges::sort(values);
   return values[values.size() / 2];
+}
+
+/// What a machine takes that nobody else uses: other work only ever adds.
+double lower_quartile(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 4];
+}
+
+/// Decisions in which two plans of the same loops differ.
+int differences(const LoopPlan& a, const LoopPlan& b) {
+  int n = (a.innermost != b.innermost) + (a.stream != b.stream) + (a.borders != b.borders);
+  for (size_t r = 0; r < std::min(a.ranges.size(), b.ranges.size()); ++r)
+    n += (a.ranges[r].lanes != b.ranges[r].lanes) + (a.ranges[r].unroll != b.ranges[r].unroll);
+  return n;
 }
 
 /// A kernel whose ranges are as they will be cut, with its borders peeled or not.
@@ -86,7 +107,7 @@ class BeamSearch {
   void run() {
     open(plans_.analytic());
     if (!result_.searched) return;
-    for (int misses = 0; misses < kMostMisses && result_.rounds < kMostRounds && in_time();) {
+    for (int misses = 0; misses < kMostMisses && result_.rounds < kMostRounds && may_explore();) {
       const std::vector<size_t> fresh = compile(best_proposals());
       if (fresh.empty()) {
         if (proposed_.empty()) break;
@@ -98,6 +119,7 @@ class BeamSearch {
       trials_.tell(result_);
       for (const size_t i : beam) propose_near(i);
     }
+    hold_final();
     last_duel();
     result_.finished = true;
   }
@@ -108,10 +130,12 @@ class BeamSearch {
     BeamTrials::Made made = {};
     double cycles = 0;       // predicted
     double best = INFINITY;  // of all samples
-    bool beaten = false;     // by the incumbent, in a duel, or wrong
+    bool beaten = false;     // by the incumbent, in a duel
+    std::optional<bool> right = {};
   };
 
   bool in_time() { return trials_.elapsed() < options_.seconds; }
+  bool may_explore() { return trials_.elapsed() < options_.seconds * (1 - kFinalShare); }
 
   void open(const LoopPlan& analytic) {
     result_.analytic = result_.best = analytic;
@@ -158,9 +182,8 @@ class BeamSearch {
 
   /// As many as a round takes; the others wait for the next one, unless they are hopeless.
   std::vector<LoopPlan> best_proposals() {
-    double least = INFINITY;
-    for (const Seen& s : seen_) least = std::min(least, s.best);
-    std::erase_if(proposed_, [&](const Proposal& p) { return p.seconds > kHopeless * least; });
+    const double hopeless = kHopeless * least();
+    std::erase_if(proposed_, [&](const Proposal& p) { return p.seconds > hopeless; });
     std::ranges::sort(proposed_, {},
                       [](const Proposal& p) { return std::pair(p.seconds, p.order); });
     const size_t count =
@@ -191,8 +214,15 @@ class BeamSearch {
 
   // ---- timing
 
-  double sample(size_t i) {
-    const double seconds = trials_.sample(i);
+  double least() const {
+    double least = INFINITY;
+    for (const Seen& s : seen_)
+      if (s.right.value_or(true)) least = std::min(least, s.best);
+    return least;
+  }
+
+  double sample(size_t i, double enough = INFINITY) {
+    const double seconds = trials_.sample(i, enough);
     seen_[i].best = std::min(seen_[i].best, seconds);
     ++result_.timed;
     return seconds;
@@ -204,7 +234,7 @@ class BeamSearch {
     for (const int samples : kSamples) {
       for (int k = 0; k < samples; ++k)
         for (const size_t i : runners)
-          if (in_time()) sample(i);
+          if (may_explore()) sample(i, kNotInRace * least());
       std::ranges::sort(runners, {}, [&](size_t i) { return std::pair(seen_[i].best, i); });
       const double least = seen_[runners[0]].best;
       std::erase_if(runners, [&](size_t i) { return seen_[i].best > kMayWin * least; });
@@ -239,21 +269,92 @@ class BeamSearch {
   /// The fastest of the beam against the best so far; whether it has taken its place.
   bool challenge(const std::vector<size_t>& beam) {
     for (const size_t i : beam) {
-      if (i == best_ || seen_[i].beaten || !in_time()) continue;
+      if (i == best_ || seen_[i].beaten || !may_explore()) continue;
       if (std::isfinite(seen_[best_].best) && seen_[i].best > kMayWin * seen_[best_].best) break;
       seen_[i].beaten = !duel(best_, i).won;
       if (seen_[i].beaten) break;  // the others are slower
-      if (!trials_.verify(i)) {
-        seen_[i].beaten = true;
-        ++result_.refused;
-        continue;
-      }
-      best_ = i;
-      result_.best = seen_[i].plan;
-      result_.best_cycles = seen_[i].cycles;
+      if (!is_right(i)) continue;
+      take(i);
       return true;
     }
     return false;
+  }
+
+  bool is_right(size_t i) {
+    if (i == 0) return true;
+    if (!seen_[i].right) {
+      seen_[i].right = trials_.verify(i);
+      result_.refused += *seen_[i].right ? 0 : 1;
+    }
+    return *seen_[i].right;
+  }
+
+  void take(size_t i) {
+    best_ = i;
+    result_.best = seen_[simplest(i)].plan;
+    result_.best_cycles = seen_[i].cycles;
+  }
+
+  /// Of the plans that are one kernel, the one that is nearest to the analytic plan.
+  size_t simplest(size_t i) const {
+    const auto order = [&](size_t k) {
+      return std::pair(differences(seen_[k].plan, seen_[0].plan), text(seen_[k].plan));
+    };
+    for (size_t k = 0; k < seen_.size(); ++k)
+      if (seen_[k].made.code != 0 && seen_[k].made.code == seen_[i].made.code &&
+          order(k) < order(i))
+        i = k;
+    return i;
+  }
+
+  // ---- the end
+
+  /// The analytic plan, the best so far, those that the model likes best of the fastest, and the
+  /// fastest of the others; as many as there is time for.
+  std::vector<size_t> finalists() {
+    std::vector<size_t> first, others;
+    const double fastest = least();
+    for (size_t i = 1; i < seen_.size(); ++i) {
+      if (i == best_ || seen_[i].best > kMayBeFirst * fastest) continue;
+      (seen_[i].best <= kNearFirst * fastest ? first : others).push_back(i);
+    }
+    std::ranges::sort(first, [&](size_t a, size_t b) { return preferred(a, b); });
+    std::ranges::sort(others, {}, [&](size_t i) { return std::pair(seen_[i].best, i); });
+    first.insert(first.end(), others.begin(), others.end());
+    const double left = options_.seconds - trials_.elapsed();
+    const auto most = static_cast<size_t>(std::max(0.0, left / (kFewRounds * fastest)));
+    std::vector<size_t> out = {0};
+    if (best_ != 0) out.push_back(best_);
+    for (const size_t i : first)
+      if (out.size() < std::min(most, kFinalists) && is_right(i)) out.push_back(i);
+    return out;
+  }
+
+  void hold_final() {
+    const std::vector<size_t> runners = finalists();
+    if (runners.size() < 2) return;
+    std::vector<std::vector<double>> seconds(runners.size());
+    for (int round = 0; round < kRounds && (round < kFewRounds || in_time()); ++round)
+      for (size_t k = 0; k < runners.size(); ++k) {
+        const size_t turn = round % 2 == 0 ? k : runners.size() - 1 - k;
+        seconds[turn].push_back(sample(runners[turn]));
+      }
+    std::vector<double> typical;
+    for (std::vector<double>& each : seconds) typical.push_back(lower_quartile(std::move(each)));
+    const double limit = *std::ranges::min_element(typical) * (1 + kSame);
+    std::optional<size_t> first;
+    for (size_t k = 0; k < runners.size(); ++k)
+      if (typical[k] <= limit && (!first || preferred(runners[k], *first))) first = runners[k];
+    take(*first);
+  }
+
+  /// Of two that are equally fast; an order that no measurement is part of.
+  bool preferred(size_t a, size_t b) const {
+    const auto order = [&](size_t i) {
+      const LoopPlan& plan = seen_[simplest(i)].plan;
+      return std::tuple(i != 0, seen_[i].cycles, differences(plan, seen_[0].plan), text(plan));
+    };
+    return order(a) < order(b);
   }
 
   /// What won against what won against the analytic plan need not win against that.
@@ -263,7 +364,9 @@ class BeamSearch {
       result_.analytic_seconds = result_.best_seconds = seen_[0].best;
       return;
     }
-    const Duel last = duel(0, best_);
+    // The fastest of many was lucky, too: it has to win twice.
+    Duel last = duel(0, best_);
+    if (last.won) last = duel(0, best_);
     result_.analytic_seconds = last.first;
     result_.best_seconds = last.second;
     if (last.won) return;

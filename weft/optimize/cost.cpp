@@ -431,20 +431,7 @@ int CostModel::stored_along(const Body& body, const Tiling& tiling) const {
   const int along = along_rows(body, tiling);
   if (along >= 0 || !info_.has_folds() || stream_cycles(body, tiling) <= busy_cycles(body, tiling))
     return along;
-  int best = -1;
-  int64_t nearest = INT64_MAX;
-  for (uint32_t i : body.accesses) {
-    const Access& a = info_.accesses[i];
-    if (!a.is_store()) continue;
-    each(a.deps, [&](size_t r) {
-      const int64_t step = std::abs(a.stride[r]);
-      if (info_.ranges[r].extent <= tiling.ranges[r].size() || !info_.ranges[r].free()) return;
-      if (step == 0 || step >= nearest) return;
-      nearest = step;
-      best = static_cast<int>(r);
-    });
-  }
-  return best;
+  return stored_next(body, tiling, 0);
 }
 
 bool CostModel::too_long(const Body& body, const Tiling& tiling) const {

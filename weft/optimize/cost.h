@@ -113,6 +113,9 @@ class CostModel {
   double with_memory(const Body& body, const Tiling& tiling, double busy) const;
   bool jumps(const Access& a) const;
   double gathered_bytes(const Access& a, const Tiling& tiling) const;
+  double bytes_of_parts(size_t access, const Body& body, const Tiling& tiling) const;
+  double lines_kept(int64_t apart) const;
+  int stored_next(const Body& body, const Tiling& tiling, RangeMask but) const;
   double stream_cycles(const Body& body, const Tiling& tiling) const;
   int transposed_along(const Access& a, const Tiling& tiling) const;
   int64_t held_for(size_t access, size_t range) const;

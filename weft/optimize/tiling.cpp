@@ -8,6 +8,7 @@
 
 #include "weft/graph/index_algebra.h"
 #include "weft/optimize/byte_sums.h"
+#include "weft/optimize/steady.h"
 
 namespace weft::optimize {
 namespace {
@@ -19,6 +20,9 @@ constexpr size_t kStarts = 3;          // vector ranges whose tiles are compared
 constexpr double kWorthwhile = 0.985;  // more copies must save at least this,
 constexpr int64_t kPairedRows = 16;    // which leave work for eight threads
 constexpr double kWorthCode = 0.95;    // where only the loop's own overhead is saved, this
+constexpr int64_t kFewRows[] = {2, 3, 4, 6, 8};  // that share nothing,
+constexpr double kMuchLess = 0.85;               // and have to cost so much less
+constexpr int64_t kPage = 4096;                  // bytes
 
 /// What is decided: how a body is cut, after others have decided about some ranges.
 struct Turn {
@@ -49,17 +53,18 @@ class TileSearch {
     plain.ranges.resize(info_.ranges.size(), Tiling::Of{});
     const std::vector<const Body*> bodies = dearest_first(plain);
     const Turn first{*bodies[0], 0};
-    return best_of(vector_choices(first, plain, bodies.size() > 1),
-                   [&](const Start& start) {
-                     Choice all = with_unroll_factors(first, start, 0);
-                     RangeMask decided = first.body.deps;
-                     for (const Body* b : std::span(bodies).subspan(1)) {
-                       all = choose_tile({*b, decided}, all);
-                       decided |= b->deps;
-                     }
-                     return all;
-                   })
-        .tiling;
+    Choice best = best_of(vector_choices(first, plain, bodies.size() > 1), [&](const Start& start) {
+      Choice all = with_unroll_factors(first, start, 0);
+      RangeMask decided = first.body.deps;
+      for (const Body* b : std::span(bodies).subspan(1)) {
+        all = choose_tile({*b, decided}, all);
+        decided |= b->deps;
+      }
+      return all;
+    });
+    for (const Body* b : bodies)
+      if (b->own != 0) try_rows(*b, best);
+    return best.tiling;
   }
 
  private:
@@ -200,7 +205,8 @@ class TileSearch {
       const bool vector = (start.vectors & bit(r)) != 0;
       if ((turn.body.deps & ~turn.body.own & bit(r)) == 0 || !range.free()) continue;
       if (keeps_order_ && sums_floats_over(r)) continue;
-      const bool along_lines = shares_lines(turn.body, start, r);
+      const bool along_lines =
+          shares_lines(turn.body, start, r) || fills_lines(turn.body, start, r);
       if (((turn.decided & bit(r)) != 0) || (!vector && !reuses(turn.body, r) && !along_lines))
         continue;
       Candidate c{r, {}, along_lines};
@@ -225,6 +231,20 @@ class TileSearch {
       return !a.is_store() && std::abs(a.stride[r]) == 1 && vector != 0 &&
              std::abs(a.stride[static_cast<size_t>(std::countr_zero(vector))]) > 1;
     });
+  }
+
+  /// Outside of sums, whether a vector reads a part of a line and this range goes on in it.
+  bool fills_lines(const Body& body, const Tiling& start, size_t r) const {
+    return body.own == 0 &&
+           std::any_of(body.accesses.begin(), body.accesses.end(), [&](uint32_t i) {
+             const Access& a = info_.accesses[i];
+             const RangeMask vector = a.deps & start.vectors & ~bit(r);
+             if (a.is_store() || vector == 0) return false;
+             const auto v = static_cast<size_t>(std::countr_zero(vector));
+             const int64_t run = start.ranges[v].lanes * a.unit();
+             return std::abs(a.stride[v]) == a.unit() && std::abs(a.stride[r]) == run &&
+                    run * bits(a.node->src(0)->dtype) / 8 < Machine::kLine;
+           });
   }
 
   /// `so_far`: what the kernel costs without.
@@ -313,6 +333,39 @@ class TileSearch {
       }
     }
   }
+  /// Copies along a range that shares nothing: what would wait for a sum's last result works on
+  /// another meanwhile.
+  void try_rows(const Body& body, Choice& best) const {
+    const Choice start = best;
+    for (size_t r = 0; r < info_.ranges.size(); ++r) {
+      if ((body.deps & ~body.own & bit(r)) == 0 || !info_.ranges[r].free() || reuses(body, r) ||
+          start.tiling.ranges[r].size() > 1 || (keeps_order_ && sums_floats_over(r)))
+        continue;
+      for (const int64_t f : kFewRows) {
+        if (f > most_rows(r) || cut_of(info_, r, f) != Cut::Exact) continue;
+        Choice trial{start.tiling, std::min(best.cost, start.cost * kMuchLess), start.found};
+        Tiling more = start.tiling;
+        more.set(r, 1, f);
+        consider({body, 0}, more, trial);
+        if (trial.tiling.ranges[r].unroll == f) best = trial;
+      }
+    }
+  }
+  /// Rows that lie a power of two apart share few places of a cache, half of which are left to one
+  /// operand, and prefetchers have to find each in memory: the model counts neither.
+  int64_t most_rows(size_t r) const {
+    const CacheLevel& near = target_.machine.l1();
+    std::vector<NodeRef> aliased;  // memory whose rows share places
+    for (const Access& a : info_.accesses) {
+      NodeRef memory = a.node->src(0);
+      const int64_t size = bits(memory->dtype), apart = std::abs(a.stride[r]) * size / 8;
+      if (apart >= kPage && buffer_size(a) * size / 8 > target_.machine.l3().bytes / 2) return 1;
+      if (apart != 0 && apart % near.way_bytes() == 0 && !contains(aliased, memory))
+        aliased.push_back(memory);
+    }
+    return aliased.empty() ? INT64_MAX : aliased.size() == 1 ? near.ways / 2 : 1;
+  }
+
   bool moves_window(const Body& body, size_t r) const {
     return std::any_of(body.accesses.begin(), body.accesses.end(), [&](uint32_t i) {
       const Access& a = info_.accesses[i];

@@ -222,15 +222,62 @@ double CostModel::gathered_bytes(const Access& a, const Tiling& tiling) const {
   if (std::abs(a.stride[v]) == a.unit()) return 0;
   const int64_t apart = a.stride[v] * bits(a.node->src(0)->dtype) / 8;
   const auto lanes = static_cast<double>(tiling.ranges[v].lanes);
-  const int64_t page = machine().l1().way_bytes();
-  if (apart == 0 || (apart % page == 0 && lanes <= l1_ways())) return 0;
+  if (apart == 0 || (apart % machine().l1().way_bytes() == 0 && lanes <= l1_ways())) return 0;
   // Rows less than a page apart share L1's places with later ones, not among lanes.
-  const auto places = static_cast<double>(page / std::gcd(apart, page));
-  const double room = std::min(places, static_cast<double>(page) / Machine::kLine) * l1_ways();
-  if (static_cast<double>(info_.ranges[v].extent) <= room) return 0;
+  if (static_cast<double>(info_.ranges[v].extent) <= lines_kept(apart)) return 0;
   RangeMask across = 0;
   each(a.deps, [&](size_t r) { across |= std::abs(a.stride[r]) == 1 ? 0 : bit(r); });
   return lanes * Machine::kLine * copies(across, tiling);
+}
+
+/// Bytes of the lines that one tile's vectors read a part of, where L1 has lost them when another
+/// tile reads the rest, since stores walk along another range meanwhile: words that are packed.
+double CostModel::bytes_of_parts(size_t access, const Body& body, const Tiling& tiling) const {
+  const Access& a = info_.accesses[access];
+  const RangeMask vector = a.deps & tiling.vectors;
+  if (a.is_store() || vector == 0 ||
+      std::abs(a.stride[static_cast<size_t>(std::countr_zero(vector))]) != a.unit())
+    return 0;
+  const Touched t = touched(access, 0, tiling);
+  double run = t.bytes / t.runs;
+  RangeMask walked = 0;
+  while (run < Machine::kLine) {
+    const int next = stored_next(body, tiling, walked);
+    if (next < 0 || (a.opaque & bit(static_cast<size_t>(next))) != 0) return 0;
+    const auto along = static_cast<size_t>(next);
+    const int64_t size = tiling.ranges[along].size(), steps = info_.ranges[along].extent / size;
+    const int64_t apart = std::abs(a.stride[along]) * size * bits(a.node->src(0)->dtype) / 8;
+    if (apart > Machine::kLine)
+      return steps <= lines_kept(apart) ? 0 : t.bytes * Machine::kLine / run;
+    run = std::max(run, static_cast<double>(apart * steps));
+    walked |= bit(along);
+  }
+  return 0;
+}
+
+/// Lines so far apart that L1 keeps at once, beside others.
+double CostModel::lines_kept(int64_t apart) const {
+  const int64_t page = machine().l1().way_bytes();
+  const auto places = static_cast<double>(page / std::gcd(apart, page));
+  return std::min(places, static_cast<double>(page) / Machine::kLine) * l1_ways();
+}
+
+/// Of all ranges but these the one along which tiles lie nearest where they are stored; -1: none.
+int CostModel::stored_next(const Body& body, const Tiling& tiling, RangeMask but) const {
+  int best = -1;
+  int64_t nearest = INT64_MAX;
+  for (uint32_t i : body.accesses) {
+    const Access& a = info_.accesses[i];
+    if (!a.is_store()) continue;
+    each(a.deps & ~but, [&](size_t r) {
+      const int64_t step = std::abs(a.stride[r]);
+      if (info_.ranges[r].extent <= tiling.ranges[r].size() || !info_.ranges[r].free()) return;
+      if (step == 0 || step >= nearest) return;
+      nearest = step;
+      best = static_cast<int>(r);
+    });
+  }
+  return best;
 }
 
 /// Whether a loop that carries state, which stays the innermost, takes an access to another line in
@@ -261,6 +308,8 @@ double CostModel::stream_cycles(const Body& body, const Tiling& tiling) const {
       bytes += kRunStart;
     else if (info_.has_folds())
       bytes += kRunStart * touched(i, 0, tiling).runs;
+    else
+      bytes += std::max(0.0, bytes_of_parts(i, body, tiling) - now);
   }
   return bytes / (footprint <= l2_bytes() ? machine().l2().bytes_per_cycle
                                           : machine().l3().bytes_per_cycle);

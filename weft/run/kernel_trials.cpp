@@ -18,7 +18,8 @@ namespace {
 constexpr double kSampleSeconds = 200e-6;  // that a sample takes at least
 constexpr int64_t kMostRuns = 2048;        // of a kernel in one sample,
 constexpr int64_t kMostChanges = 64;       // where each finds what the one before left
-constexpr int kMostAttempts = 4;           // at a sample while nothing comes between
+constexpr int kMostAttempts = 4;           // at a sample while something comes between,
+constexpr double kLongAttempts = 4e-3;     // seconds, of all of them
 constexpr size_t kMostSets = 4;            // of buffers taken in turns
 constexpr double kFewFlops = 8;            // for each byte: below, memory decides
 
@@ -129,27 +130,27 @@ double KernelTrials::time(const Trial& trial, int64_t runs) {
   std::vector<Command> commands;
   for (int64_t i = 0; i < runs; ++i)
     commands.push_back(command(trial, static_cast<size_t>(i) % sets_.size()));
-  double least = INFINITY;
-  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+  double least = INFINITY, all = 0;
+  for (int attempt = 0; attempt < kMostAttempts && all < kLongAttempts; ++attempt) {
     if (changes_) fill(sets_[0], TrialData::Positive, false);
     const CalibratedClock::Sample s =
         clock_.time([&] { subject_.device->wait(subject_.device->submit(0, commands)); });
     least = std::min(least, s.seconds);
+    all += s.seconds;
     if (s.quiet) break;
   }
   return least / static_cast<double>(runs);
 }
 
-/// What the first runs take is no sample: pages and caches are new.
-double KernelTrials::warm_up(const Trial& trial) {
-  time(trial, 1);
-  return time(trial, 1);
-}
-
-double KernelTrials::sample(size_t plan) {
+/// What the first run takes is no sample: pages and caches are new.
+double KernelTrials::sample(size_t plan, double enough) {
   ask_interrupt();
   Trial& trial = trials_[plan];
-  if (trial.seconds == 0) trial.seconds = std::max(1e-9, warm_up(trial));
+  if (trial.seconds == 0) {
+    trial.seconds = std::max(1e-9, time(trial, 1));
+    if (trial.seconds > std::max(enough, kSampleSeconds)) return trial.seconds;
+    trial.seconds = std::max(1e-9, time(trial, 1));
+  }
   const auto runs = static_cast<int64_t>(std::ceil(kSampleSeconds / trial.seconds));
   return time(trial, std::clamp<int64_t>(runs, 1, changes_ ? kMostChanges : kMostRuns));
 }

@@ -27,7 +27,7 @@ class KernelTrials final : public BeamTrials {
   explicit KernelTrials(TrialSubject subject);
 
   std::vector<Made> compile(std::span<const LoopPlan> plans) override;
-  double sample(size_t plan) override;
+  double sample(size_t plan, double enough) override;
   bool verify(size_t plan) override;
   double elapsed() override;
 
@@ -47,7 +47,6 @@ class KernelTrials final : public BeamTrials {
   bool in_place(size_t slot) const;
   Command command(const Trial& trial, size_t set) const;
   double time(const Trial& trial, int64_t runs);
-  double warm_up(const Trial& trial);
   std::vector<std::vector<std::byte>> outputs_of(const Trial& trial, TrialData data);
 
   TrialSubject subject_;

@@ -41,7 +41,7 @@ class KeptTrials final : public BeamTrials {
   std::vector<Made> compile(std::span<const LoopPlan> plans) override {
     return trials_.compile(plans);
   }
-  double sample(size_t plan) override { return trials_.sample(plan); }
+  double sample(size_t plan, double enough) override { return trials_.sample(plan, enough); }
   bool verify(size_t plan) override { return trials_.verify(plan); }
   double elapsed() override { return trials_.elapsed(); }
   void tell(const BeamResult& result) override { keep_(result); }

@@ -275,14 +275,22 @@ Reg X86Selector::side_by_side(std::span<const NodeRef> scalars, int size, int wi
   return made;
 }
 
-/// Few integers, each in several lanes: put side by side and spread from there; without parts where
-/// they are anything else.
+/// Floats in the lowest lanes of a register; what is missing to a power of two repeats the last.
+Reg X86Selector::floats_side_by_side(std::span<const NodeRef> scalars, int size) {
+  Parts pieces;
+  for (NodeRef s : scalars) pieces.push_back(value(s));
+  while (!std::has_single_bit(pieces.size())) pieces.push_back(pieces.back());
+  return joined(std::move(pieces), size);
+}
+
+/// Few values, each in several lanes: put side by side and spread from there; without parts where
+/// they are many, or all lanes are bits.
 Vector X86Selector::spread(NodeRef n) {
   const int size = bits(n->dtype);
   const Layout l = layout(size, n->lanes);
   Vector out{{}, size, n->lanes};
   const bool by_bytes = l.width == 128;
-  if (is_bool(n->dtype) || in_vector(n->dtype) || (!by_bytes && size < 32) ||
+  if (is_bool(n->dtype) || (!by_bytes && size < 32) ||
       !usable(by_bytes ? Form::VPshufB : Form::VPermD))
     return out;
   const size_t most = std::min(n->nsrc / size_t{2}, static_cast<size_t>(std::min(4, 128 / size)));
@@ -294,7 +302,8 @@ Vector X86Selector::spread(NodeRef n) {
     if (few.size() == most) return out;
     few.push_back(s);
   }
-  const Reg from = side_by_side(few, size, l.width);
+  const Reg from =
+      in_vector(n->dtype) ? floats_side_by_side(few, size) : side_by_side(few, size, l.width);
   const int unit = by_bytes ? 8 : 32, each = size / unit;  // of what is moved
   for (int first = 0; first < n->lanes; first += l.per_part) {
     std::vector<uint8_t> order;
