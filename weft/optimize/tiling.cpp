@@ -18,7 +18,8 @@ constexpr int64_t kFactors[] = {2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16};
 constexpr size_t kLineUnroll = Machine::kLine / sizeof(float);  // elements of a line
 constexpr size_t kStarts = 3;          // vector ranges whose tiles are compared
 constexpr double kWorthwhile = 0.985;  // more copies must save at least this,
-constexpr int64_t kPairedRows = 16;    // which leave work for eight threads
+constexpr int64_t kRowsLeft = 8;       // groups of running rows that threads share,
+constexpr size_t kFewAccesses = 8;     // of a step, beside which four rows have registers
 constexpr double kWorthCode = 0.95;    // where only the loop's own overhead is saved, this
 constexpr int64_t kFewRows[] = {2, 3, 4, 6, 8};  // that share nothing,
 constexpr double kMuchLess = 0.85;               // and have to cost so much less
@@ -454,14 +455,17 @@ bool ends_in_vector(const KernelInfo& info, size_t range, const Tiling::Of& tile
 
 namespace {
 
-/// Steps of a running fold each wait for the one before: of two rows at a time one works meanwhile.
-void pair_running_rows(const KernelInfo& info, Tiling& tiling) {
+/// Steps of a running fold each wait for the one before: of some rows at a time the others work
+/// meanwhile. What a step holds for all rows leaves registers for two.
+void run_rows_together(const KernelInfo& info, Tiling& tiling) {
   const bool runs = std::ranges::any_of(info.ranges, &RangeInfo::sequential);
   if (!runs || info.has_loops || tiling.vectors != 0 || tiling.unrolled != 0) return;
   for (size_t r = info.ranges.size(); r-- > 0;) {
     const RangeInfo& rows = info.ranges[r];
     if (!rows.parallel || !rows.free() || !rows.constant || rows.extent == 1) continue;
-    if (rows.extent % 2 == 0 && rows.extent >= kPairedRows) tiling.set(r, 1, 2);
+    const int64_t most = info.accesses.size() <= kFewAccesses ? 4 : 2;
+    for (int64_t n = most; n > 1; n /= 2)
+      if (rows.extent % n == 0 && rows.extent >= n * kRowsLeft) return tiling.set(r, 1, n);
     return;
   }
 }
@@ -470,7 +474,7 @@ void pair_running_rows(const KernelInfo& info, Tiling& tiling) {
 
 Tiling choose_tiling(const KernelInfo& info, const CostModel& model, const Target& target) {
   Tiling best = TileSearch(info, model, target).run();
-  pair_running_rows(info, best);
+  run_rows_together(info, best);
   return best;
 }
 
