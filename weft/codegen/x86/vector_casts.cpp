@@ -114,6 +114,9 @@ Vector X86Selector::vector_cast(NodeRef n) {
   const DType from = n->src(0)->dtype, to = n->dtype;
   const int lanes = n->lanes;
   if (from == to) return vector(n->src(0));
+  // In memory a bool is the byte it becomes.
+  if (is_bool(from) && bits(to) == 8 && may_read_again(n->src(0)))
+    return load_vector(DType::U8, lanes, address_of(n->src(0)->src(0), n->src(0)->src(1)));
   if (is_bool(from))
     return {mask_to_numbers(mask_beside(n->src(0), bits(to)), to), bits(to), lanes};
   const Parts x = vector(n->src(0)).parts;
