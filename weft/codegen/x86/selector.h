@@ -186,6 +186,8 @@ class X86Selector : X86Emitter {
   Reg from_u32_to_double(const CastPart& c, Form form);
   Reg from_64_bits(const CastPart& c, Form form);
   Reg to_integers(const CastPart& c, Form form);
+  Reg to_unsigned(const CastPart& c, Form form);
+  Reg saturated(const CastPart& c, Reg x);
 
   // ---- pieces.cpp: parts of registers
   Reg piece(const Parts& parts, int bits, int lanes, int first, int count);
