@@ -185,7 +185,7 @@ constexpr Rule kFloatRules[] = {
          kFloat).as_move(),
 };
 constexpr Rule kHalfRules[] = {
-    rule("neg.half", -x, cast(-wide(x)), bits(x) == 16, kFloat).as_move(),
+    rule("neg.half", -x, bitcast(bitcast(x, DType::U16) ^ 0x8000), bits(x) == 16, kFloat).as_move(),
     rule("sqrt.half", sqrt(x), cast(sqrt(wide(x))), bits(x) == 16, kFloat).as_move(),
     rule("trunc.half", trunc(x), cast(trunc(wide(x))), bits(x) == 16, kFloat).as_move(),
     rule("rint.half", op(Op::Rint, x), cast(op(Op::Rint, wide(x))), bits(x) == 16, kFloat).as_move(),
