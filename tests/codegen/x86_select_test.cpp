@@ -139,6 +139,20 @@ TEST_P(X86Select, CastsToIntegersTestWhatTheyMust) {
   }
 }
 
+/// What was an integer is no subnormal number, which the instruction would take for 0.
+TEST_P(X86Select, IntegersBecomeBfloatsByTheInstruction) {
+  const CpuFeatures cpu = CpuFeatures::detect().up_to(GetParam());
+  for (const DType from : {DType::I8, DType::U16, DType::I32, DType::F32}) {
+    const auto code =
+        selected(GetParam(), from, DType::BF16, 16, [](ProgramBuilder& b, NodeRef x, NodeRef) {
+          if (x->dtype == DType::I32) x = b.emit(Op::Cast, DType::F32, {x}, {}, x->lanes);
+          return b.emit(Op::Cast, DType::BF16, {x}, {}, x->lanes);
+        });
+    const bool by_instruction = from != DType::F32 && cpu.has(CpuFeature::Avx512bf16);
+    EXPECT_EQ(count(code, {Form::VCvtneps2bf16}), by_instruction) << name(from);
+  }
+}
+
 /// out[8 i ...] = sum over j of x[800 i + 8 j ...] * y[8 j ...], of more than caches hold.
 TEST_P(X86Select, WhatTheNextItemReadsIsFetchedAhead) {
   ProgramBuilder b("rows");

@@ -134,13 +134,14 @@ Vector X86Selector::vector_cast(NodeRef n) {
     return {mask_to_numbers(mask_beside(n->src(0), bits(to)), to), bits(to), lanes};
   const Parts x = vector(n->src(0)).parts;
   if (is_bool(to)) return numbers_to_mask(x, from, lanes);
-  return {converted(x, from, to, lanes), bits(to), lanes};
+  const bool was_int = n->src(0)->op == Op::Cast && is_int(n->src(0)->src(0)->dtype);
+  return {converted(x, from, to, lanes, is_int(from) || was_int), bits(to), lanes};
 }
 
-Parts X86Selector::converted(const Parts& x, DType from, DType to, int lanes) {
+Parts X86Selector::converted(const Parts& x, DType from, DType to, int lanes, bool whole) {
   if (is_int(from) && is_int(to) && bits(from) == bits(to)) return x;
   if (const DType via = detour(from, to); via != DType::Void)
-    return converted(converted(x, from, via, lanes), via, to, lanes);
+    return converted(converted(x, from, via, lanes), via, to, lanes, whole);
   if (!cast_form(from, to)) return {};
   const int each = layout(bits(to), lanes).per_part;
   const int step = std::min(each, layout(bits(from), lanes).per_part);
@@ -148,7 +149,7 @@ Parts X86Selector::converted(const Parts& x, DType from, DType to, int lanes) {
   for (int first = 0; first < lanes; first += each) {
     Parts pieces;
     for (int at = first; at < first + each; at += step)
-      pieces.push_back(cast_part({piece(x, bits(from), lanes, at, step), from, to, step}));
+      pieces.push_back(cast_part({piece(x, bits(from), lanes, at, step), from, to, step, whole}));
     out.push_back(joined(std::move(pieces), step * bits(to)));
   }
   return out;
@@ -170,9 +171,15 @@ Reg X86Selector::widened_bfloat(const CastPart& c, Form widen) {
   return shifted_by(Form::VPsllDi, c.width(), wide, 16);
 }
 
-/// As float_to_bfloat, in all lanes.
+/// As float_to_bfloat, in all lanes. The instruction for it takes subnormal numbers for 0 (Intel's
+/// manual, volume 2, VCVTNEPS2BF16).
 Reg X86Selector::rounded_bfloat(const CastPart& c, Form down) {
   const int width = c.width();
+  if (c.whole && usable(Form::VCvtneps2bf16)) {
+    const Reg r = vector_of(c.width_of(DType::BF16));
+    emit(Form::VCvtneps2bf16, width, {r, c.x});
+    return r;
+  }
   auto constant = [&](uint64_t bits) { return all_lanes(bits, 32, width); };
   const Reg upper = shifted_by(down, width, c.x, 16);
   const Reg even = bitwise(Op::And, upper, constant(1), width);
