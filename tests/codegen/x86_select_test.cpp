@@ -135,6 +135,43 @@ TEST_P(X86Select, FewFloatsInManyLanesAreSpread) {
   }
 }
 
+/// NaN is kept out by the conversion's mask, and what is below its range becomes the least integer
+/// by itself.
+TEST_P(X86Select, CastsToIntegersTestWhatTheyMust) {
+  if (GetParam() == "avx2") GTEST_SKIP() << "conversions without masks, of 32 bits";
+  struct {
+    DType from, to;
+    ptrdiff_t tests, limits;  // comparisons; minima and maxima
+  } constexpr kCasts[] = {{DType::F32, DType::I32, 2, 0}, {DType::F32, DType::I64, 2, 0},
+                          {DType::F64, DType::I32, 1, 1}, {DType::F64, DType::I64, 2, 0},
+                          {DType::BF16, DType::I8, 1, 1}, {DType::F64, DType::I16, 1, 1},
+                          {DType::F32, DType::U32, 0, 1}, {DType::F64, DType::U64, 0, 1},
+                          {DType::F16, DType::U16, 0, 1}, {DType::F32, DType::U8, 0, 1}};
+  for (const auto& c : kCasts) {
+    SCOPED_TRACE(std::string(name(c.from)) + " to " + std::string(name(c.to)));
+    const auto code =
+        selected(GetParam(), c.from, c.to, 8, [to = c.to](ProgramBuilder& b, NodeRef x, NodeRef) {
+          return b.emit(Op::Cast, to, {x}, {}, x->lanes);
+        });
+    EXPECT_EQ(count(code, {Form::VCmpPsK, Form::VCmpPdK}), c.tests);
+    EXPECT_EQ(count(code, {Form::VMinPs, Form::VMinPd, Form::VMaxPs, Form::VMaxPd}), c.limits);
+  }
+}
+
+/// What was an integer is no subnormal number, which the instruction would take for 0.
+TEST_P(X86Select, IntegersBecomeBfloatsByTheInstruction) {
+  const CpuFeatures cpu = CpuFeatures::detect().up_to(GetParam());
+  for (const DType from : {DType::I8, DType::U16, DType::I32, DType::F32}) {
+    const auto code =
+        selected(GetParam(), from, DType::BF16, 16, [](ProgramBuilder& b, NodeRef x, NodeRef) {
+          if (x->dtype == DType::I32) x = b.emit(Op::Cast, DType::F32, {x}, {}, x->lanes);
+          return b.emit(Op::Cast, DType::BF16, {x}, {}, x->lanes);
+        });
+    const bool by_instruction = from != DType::F32 && cpu.has(CpuFeature::Avx512bf16);
+    EXPECT_EQ(count(code, {Form::VCvtneps2bf16}), by_instruction) << name(from);
+  }
+}
+
 /// out[8 i ...] = sum over j of x[800 i + 8 j ...] * y[8 j ...], of more than caches hold.
 TEST_P(X86Select, WhatTheNextItemReadsIsFetchedAhead) {
   ProgramBuilder b("rows");

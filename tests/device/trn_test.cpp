@@ -59,6 +59,12 @@ TEST(Trn, X86AndInterpreted) {
     check<uint32_t>(device, DType::U32, 16);
     check<double>(device, DType::F64, 8);
     check<int64_t>(device, DType::I64, 8);
+    for (const int lanes : {8, 16, 32}) {
+      check<uint16_t>(device, DType::U16, lanes);
+      check<uint16_t>(device, DType::BF16, lanes);
+    }
+    if (!device.target().permutes_pairs(DType::U8) && name != std::string("CPU:INTERP")) continue;
+    for (const int lanes : {16, 32, 64}) check<uint8_t>(device, DType::U8, lanes);
   }
 }
 

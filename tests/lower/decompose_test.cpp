@@ -146,6 +146,37 @@ TEST(LowerDecompose, Casts) {
     }
 }
 
+/// Halfway between neighbouring halves, and a little to each side, down to what only the source can
+/// tell: rounded twice, some would go to the wrong one.
+TEST(LowerDecompose, CastsToHalvesRoundOnce) {
+  std::mt19937_64 random(3);
+  for (DType to : {DType::F16, DType::BF16})
+    for (DType from : {DType::I32, DType::U32, DType::I64, DType::U64, DType::F64}) {
+      std::vector<Value> x;
+      while (x.size() < 4096) {
+        uint64_t raw = random() & 0x7fff;
+        const double one = Value::load(to, &raw).as_double();
+        raw = std::min<uint64_t>(raw + 1, 0x7fff);
+        const double tie = one + (Value::load(to, &raw).as_double() - one) / 2;
+        if (!std::isfinite(tie)) continue;
+        if (from == DType::F64) {
+          for (const double near : {tie, std::nextafter(tie, 0), std::nextafter(tie, INFINITY),
+                                    tie * (1 + 0x1p-30), tie * (1 - 0x1p-40)})
+            x.push_back(Value::of(from, random() % 2 ? near : -near));
+          continue;
+        }
+        if (tie < 1 || tie >= std::ldexp(1.0, bits(from) - 1)) continue;
+        for (const int64_t beside : {-1, 0, 1}) {
+          const int64_t near = static_cast<int64_t>(tie) + beside;
+          x.push_back(Value::of(from, is_unsigned(from) || random() % 2 ? near : -near));
+        }
+      }
+      x.resize(4096);
+      const OpCase c{Op::Cast, to};
+      check(std::string(name(from)) + " to " + std::string(name(to)), to, {x}, build_op, &c);
+    }
+}
+
 TEST(LowerDecompose, MulAcc) {
   for (DType d : {DType::I32, DType::U8, DType::F16, DType::F32}) {
     const Pairs p(d, d, d);

@@ -7,8 +7,8 @@ namespace weft::test {
 inline Target target_with_tiles() {
   CpuFeatures cpu;
   for (CpuFeature f : {CpuFeature::Avx2, CpuFeature::Fma, CpuFeature::Avx512f, CpuFeature::Avx512bw,
-                       CpuFeature::Avx512dq, CpuFeature::Avx512vl, CpuFeature::Avx512vnni,
-                       CpuFeature::AmxTile, CpuFeature::AmxInt8})
+                       CpuFeature::Avx512dq, CpuFeature::Avx512vl, CpuFeature::Avx512vbmi,
+                       CpuFeature::Avx512vnni, CpuFeature::AmxTile, CpuFeature::AmxInt8})
     cpu.set(f, true);
   return make_target("x86", cpu, 2);
 }

@@ -95,13 +95,119 @@ TEST(TransposeLoads, OfFewerColumnsInPieces) {
   }
 }
 
-// Too few columns for a piece, elements of rows that do not lie side by side, masks, half vectors,
-// and bytes stay what they were.
+/// Pieces of 128 bits at least; vectors may be parts of registers, beside wider numbers.
+TEST(TransposeLoads, OfBytesAndHalves) {
+  const Target target = target_with_tiles();
+  struct Case {
+    DType dtype;
+    int64_t columns, lanes;
+    size_t steps, loads;
+  };
+  for (const auto& [dtype, columns, lanes, steps, loads] :
+       {Case{DType::U8, 16, 64, 64, 64}, Case{DType::Bool, 16, 64, 64, 64},
+        Case{DType::I8, 16, 32, 64, 32}, Case{DType::U8, 32, 16, 128, 32},
+        Case{DType::U8, 17, 64, 64, 128}, Case{DType::U8, 15, 64, 0, 960},
+        Case{DType::U16, 16, 32, 64, 32}, Case{DType::I16, 8, 32, 24, 32},
+        Case{DType::F16, 16, 16, 64, 16}, Case{DType::BF16, 8, 16, 24, 16},
+        Case{DType::F16, 8, 8, 24, 8}, Case{DType::F16, 7, 16, 0, 112},
+        Case{DType::U16, 8, 4, 0, 32}}) {
+    SCOPED_TRACE(strformat("{} {} of {}", name(dtype), columns, lanes));
+    const Kernel kernel = bound(dtype, columns, lanes);
+    const LinearProgram p = expect_same_on(target, kernel, buffers_of(kernel));
+    EXPECT_EQ(count(p, Op::Trn), steps);
+    EXPECT_EQ(count(p, Op::Load), loads);
+  }
+  CpuFeatures older = target.cpu;
+  older.set(CpuFeature::Avx512vbmi, false);
+  const Target without = make_target("x86", older, 2);
+  EXPECT_EQ(count(lower_kernel(bound(DType::U8, 16, 64), without), Op::Trn), 0U);
+  EXPECT_EQ(count(lower_kernel(bound(DType::U16, 16, 32), without), Op::Trn), 64U);
+}
+
+/// out[i, j] = value(in[j, i], in[j, i], ...) of as many params as there are operands, 16 columns
+/// of vectors of as many lanes.
+template <class Value>
+Kernel computed(DType dtype, int64_t lanes, int64_t operands, Value value) {
+  KernelBuilder k;
+  constexpr int64_t kColumns = 32;
+  const int64_t rows = 3 * lanes, size = rows * kColumns;
+  NodeRef i = k.g.add(k.g.mul(k.range(2, 0), k.index(16)), k.range(16, 1, Binding::Unroll));
+  NodeRef j = k.g.add(k.g.mul(k.range(3, 2), k.index(lanes)), k.range(lanes, 3, Binding::Vector));
+  std::vector<NodeRef> loads;
+  for (int64_t slot = 1; slot <= operands; ++slot)
+    loads.push_back(k.load(k.param(slot, dtype, size), k.g.add(k.g.mul(j, k.index(kColumns)), i)));
+  NodeRef made = value(k.g, loads);
+  k.store(k.param(0, made->dtype, size), k.g.add(k.g.mul(i, k.index(rows)), j), made);
+  return k.kernel();
+}
+
+Buffers numbers_of(const Kernel& kernel) {
+  Buffers all(4);
+  for (NodeRef n : Toposort(kernel.sink))
+    if (n->op == Op::Param)
+      all[static_cast<size_t>(param_slot(n))] =
+          numbers(n->dtype, n->src(0)->vmax, param_slot(n) + 1);
+  return all;
+}
+
+/// A sum of transposed matrices is transposed once; so is what else is computed of them, as long as
+/// it is as wide, and each column is used once.
+TEST(TransposeLoads, AfterWhatIsComputedOfThem) {
+  const Target target = target_with_tiles();
+  using Loads = std::vector<NodeRef>;
+  const auto sum = [](Graph& g, const Loads& x) { return g.add(x[0], x[1]); };
+  const auto scaled = [](Graph& g, const Loads& x) {
+    NodeRef two = g.constant(Value::of(x[0]->dtype, 2));
+    return g.add(g.add(g.mul(x[0], two), x[1]), x[2]);
+  };
+  const auto compared = [](Graph& g, const Loads& x) { return g.lt(x[0], x[1]); };
+  const auto widened = [](Graph& g, const Loads& x) {
+    return g.add(g.cast(x[0], DType::F64), g.cast(x[1], DType::F64));
+  };
+  const auto used_twice = [](Graph& g, const Loads& x) {
+    return g.add(g.mul(x[0], x[0]), g.mul(x[0], x[1]));
+  };
+  for (const auto& [dtype, lanes] :
+       {std::pair(DType::F32, 16), {DType::U8, 64}, {DType::I16, 32}, {DType::F16, 16}}) {
+    SCOPED_TRACE(name(dtype));
+    const auto steps = [&, dtype = dtype, lanes = lanes](int64_t operands, auto value) {
+      const Kernel kernel = computed(dtype, lanes, operands, value);
+      return count(expect_same_on(target, kernel, numbers_of(kernel)), Op::Trn);
+    };
+    EXPECT_EQ(steps(2, sum), 64U);
+    EXPECT_EQ(steps(3, scaled), 64U);
+    EXPECT_EQ(steps(2, compared), 128U);
+    EXPECT_EQ(steps(2, used_twice), 128U);
+  }
+  const auto joined = [](Graph& g, const Loads& x) {
+    return g.alu(Op::Xor, {g.logical_and(x[0], x[1]), x[2]});
+  };
+  const auto inverted = [](Graph& g, const Loads& x) {
+    return g.logical_and(x[0], g.alu(Op::Not, {x[1]}));
+  };
+  const auto as_number = [](Graph& g, const Loads& x) { return g.cast(x[0], DType::I8); };
+  const auto chosen = [](Graph& g, const Loads& x) {
+    return g.where(x[0], g.cast(x[1], DType::I8), g.cast(x[2], DType::I8));
+  };
+  const auto steps = [&](int64_t operands, auto value) {
+    const Kernel kernel = computed(DType::Bool, 64, operands, value);
+    return count(expect_same_on(target, kernel, numbers_of(kernel)), Op::Trn);
+  };
+  EXPECT_EQ(steps(3, joined), 64U);
+  EXPECT_EQ(steps(2, inverted), 128U);
+  EXPECT_EQ(steps(1, as_number), 64U);
+  EXPECT_EQ(steps(3, chosen), 192U);
+  const Kernel wide = computed(DType::F32, 16, 2, widened);
+  EXPECT_EQ(count(expect_same_on(target, wide, numbers_of(wide)), Op::Trn), 128U);
+}
+
+// Too few columns for a piece, elements of rows that do not lie side by side, masks, and half
+// vectors stay what they were.
 TEST(TransposeLoads, OfNothingElse) {
   const Target target = target_with_tiles();
   for (const Kernel& kernel :
        {bound(DType::F32, 3, 16), bound(DType::F32, 16, 16, 2), bound(DType::F32, 16, 16, 1, true),
-        bound(DType::F32, 16, 8), bound(DType::U8, 16, 16)})
+        bound(DType::F32, 16, 8), bound(DType::U8, 16, 8)})
     EXPECT_EQ(count(expect_same_on(target, kernel, buffers_of(kernel)), Op::Trn), 0U);
   const Kernel kernel = bound(DType::F32, 16, 16);
   CpuFeatures avx2;
@@ -123,6 +229,28 @@ TEST(TransposeLoads, AreChosenForTranspositions) {
                                 ? expect_same_on(target, better, buffers_of(plain))
                                 : lower_kernel(better, target);
     EXPECT_GE(count(p, Op::Trn), 64U);
+  }
+}
+
+TEST(TransposeLoads, AreChosenForBytesAndHalves) {
+  const Target target = target_with_tiles();
+  for (const auto& [dtype, operands] : {std::pair(DType::U8, 1),
+                                        {DType::U8, 2},
+                                        {DType::I16, 2},
+                                        {DType::F16, 1},
+                                        {DType::BF16, 2}}) {
+    SCOPED_TRACE(strformat("{} {}", name(dtype), operands));
+    constexpr int64_t kRows = 200, kColumns = 103;
+    KernelBuilder k;
+    NodeRef i = k.range(kColumns, 0), j = k.range(kRows, 1), sum = nullptr;
+    for (int64_t slot = 1; slot <= operands; ++slot) {
+      NodeRef x =
+          k.load(k.param(slot, dtype, kRows * kColumns), k.g.add(k.g.mul(j, k.index(kColumns)), i));
+      sum = sum ? k.g.add(sum, x) : x;
+    }
+    k.store(k.param(0, dtype, kRows * kColumns), k.g.add(k.g.mul(i, k.index(kRows)), j), sum);
+    const Kernel plain = k.kernel(), better = optimize_kernel(plain, target, {});
+    EXPECT_EQ(count(expect_same_on(target, better, numbers_of(plain)), Op::Trn), 64U);
   }
 }
 

@@ -401,6 +401,35 @@ TEST(Optimize, transposes_of_pages_go_by_squares) {
   }
 }
 
+/// The channels of images, put apart: few loops are left around places, of which each item has a
+/// run instead of one, whose number would have to be taken apart.
+TEST(Optimize, items_of_single_elements_are_runs) {
+  Target target = target_with_bits(512);
+  target.machine.native_bits = 256;  // gathers in vectors do not pay
+  for (const int64_t images : {4, 8}) {
+    KernelBuilder k;
+    constexpr int64_t kChannels = 3, kPlaces = 448;
+    const int64_t size = images * kChannels * kPlaces;
+    NodeRef n = k.range(images, 0), c = k.range(kChannels, 1), p = k.range(kPlaces, 2);
+    const auto at = [&](NodeRef outer, int64_t length, NodeRef inner) {
+      return k.g.add(k.g.mul(outer, k.index(length)), inner);
+    };
+    NodeRef x = k.load(k.param(0, DType::F32, size), at(at(n, kPlaces, p), kChannels, c));
+    k.store(k.param(1, DType::F32, size), at(at(n, kChannels, c), kPlaces, p), x);
+    const Kernel better =
+        expect_kept(k.kernel(), {numbers(DType::F32, size), zeros(DType::F32, size)}, target);
+    EXPECT_FALSE(has_binding(better, Binding::Vector));
+    int64_t items = 0, run = 0;
+    for (NodeRef r : Toposort(better.sink)) {
+      if (r->op != Op::Range) continue;
+      (range_binding(r) == Binding::Core ? items : run) = r->src(0)->vmax;
+    }
+    EXPECT_GE(items, 64);
+    EXPECT_GE(run, 32);
+    EXPECT_EQ(items * run, size);
+  }
+}
+
 /// Rows half a page apart share two places: where there are many, a line is gone before the next
 /// column comes to it.
 TEST(Optimize, rows_that_share_places_go_by_squares) {

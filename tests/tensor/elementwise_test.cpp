@@ -150,6 +150,29 @@ TEST_F(Elementwise, CastsAndBits) {
   EXPECT_EQ(shown(Tensor::of({true, false})), "bool (2) [true, false]");
 }
 
+/// Halfway between neighbouring halves and one to each side, of every size.
+TEST_F(Elementwise, IntegersBecomeHalvesRoundedOnce) {
+  std::vector<int64_t> at{0, 1, -1, INT32_MAX, INT32_MIN, INT32_MIN + 1};
+  for (int size = 1; size < 31; ++size)
+    for (const int digits : {8, 11})
+      for (const int64_t last : {0, 1}) {
+        const int64_t step = int64_t{1} << std::max(0, size - digits + 1);
+        const int64_t tie = (int64_t{1} << size) + last * step + step / 2;
+        for (const int64_t beside : {-1, 0, 1})
+          at.push_back(tie + beside), at.push_back(-tie - beside);
+      }
+  for (const DType from : {DType::I32, DType::I64, DType::F64, DType::I16})
+    for (const DType to : {DType::BF16, DType::F16}) {
+      const Tensor x = Tensor::from(at).cast(from).contiguous().realize();
+      const std::vector<double> got = x.cast(to).to_vector<double>();
+      const std::vector<int64_t> of = x.cast(DType::I64).to_vector<int64_t>();
+      for (size_t i = 0; i < at.size(); ++i) {
+        const double want = Value::of(DType::I64, of[i]).cast(to).as_double();
+        EXPECT_EQ(got[i], want) << name(from) << " " << of[i] << " to " << name(to);
+      }
+    }
+}
+
 struct Derived {
   const char* name;
   Tensor (*f)(const Tensor&);

@@ -173,6 +173,27 @@ TEST_F(Indexing, KnownPositionsOutsideAmongMany) {
     EXPECT_ERROR(gathered(odd), "position " + std::to_string(odd) + " is out of bounds");
 }
 
+/// Threads share the search; of several outside the first is named, and what a view leaves out is
+/// not looked at.
+TEST_F(Indexing, TheFirstKnownPositionOutsideIsNamed) {
+  if (testing::simulated()) GTEST_SKIP() << "positions in a device's memory are not looked at";
+  constexpr int64_t kRows = 300, kColumns = 401;
+  const Tensor x = Tensor::arange(7).expand({kRows, 7});
+  std::vector<int64_t> at(kRows * kColumns, 6);
+  const auto index = [&] { return Tensor::from(at, {kRows, kColumns}); };
+  EXPECT_EQ(x.gather(1, index()).sum().item<int64_t>(), 6 * kRows * kColumns);
+  const Slice but_last(0, kColumns - 1);
+  at[kColumns - 1] = 9;
+  EXPECT_EQ(x.gather(1, index()[{Slice(), but_last}]).sum().item<int64_t>(),
+            6 * kRows * (kColumns - 1));
+  EXPECT_ERROR(x.gather(1, index()), "position 9 is out of bounds");
+  at[kColumns - 1] = 6, at[100000] = 9, at[40000] = 8, at[119999] = -8;
+  EXPECT_ERROR(x.gather(1, index()), "position 8 is out of bounds for axis 1 of shape (300, 7)");
+  EXPECT_ERROR(x.gather(1, index().flip({0, 1})), "position -8 is out of bounds");
+  at[40000] = -1;
+  EXPECT_ERROR(x.gather(1, index()), "position 9 is out of bounds");
+}
+
 TEST_F(Indexing, WritingByIndex) {
   Tensor x = counting({3, 3});
   x.index_put({Slice(), 1}, Tensor::of({10, 20, 30}));

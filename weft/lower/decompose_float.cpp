@@ -70,7 +70,10 @@ NodeRef mulacc_f64(const Match& m, Legaliser& l) {
 
 // ---- casts
 
+/// Selection of machine code saturates by itself, with what its conversions give beyond their
+/// range.
 NodeRef saturating_cast(const Match& m, Legaliser& l) {
+  if (l.target().machine_code) return nullptr;
   const DType to = m.root->dtype;
   Expr x(l, m[pat::x]);
   const bool has_sign = is_signed_int(to);
@@ -82,16 +85,28 @@ NodeRef saturating_cast(const Match& m, Legaliser& l) {
   return has_sign ? where(x < low, result.integer(int_min(to)), result) : result;
 }
 
-/// Exact where i64 values need at most 53 bits; otherwise rounded to odd at 53 bits.
-Expr f64_from_int(Expr x) {
-  if (bits(x.dtype()) < 64) return x.converted(DType::F64);
-  Expr dropped = x & int64_t{0x7ff};
-  Expr sticky = where(eq(dropped, x.integer(0)), x.integer(0), x.integer(1));
-  Expr odd = ((x >> 11) | sticky).converted(DType::F64) * 2048.0;
-  Expr most = x.integer(int64_t{1} << 53);
-  Expr exact = x < most;
-  if (is_signed_int(x.dtype())) exact = exact & (-most < x);
-  return where(exact, x.converted(DType::F64), odd);
+/// Without its lowest bits, of which the last one left is set where any is: rounded to odd, numbers
+/// and the patterns of floats alike.
+Expr odd_without(Expr x, int lowest) {
+  const int64_t below = (int64_t{1} << lowest) - 1;
+  return (x | ((x & below) + below)) & ~below;
+}
+
+/// An integer as f32 or f64: exact where that has all of its digits, otherwise rounded to odd.
+Expr float_from_int(Expr x, DType to) {
+  const int digits = float_digits(to), more = bits(x.dtype()) - digits;
+  if (more <= 0) return x.converted(to);
+  Expr exact = x < x.integer(int64_t{1} << digits);
+  if (is_signed_int(x.dtype())) exact = exact & (x.integer(-(int64_t{1} << digits)) < x);
+  return where(exact, x, odd_without(x, more)).converted(to);
+}
+
+/// An f64 as f32, rounded to odd so far ahead of what halves keep that their smallest numbers are
+/// exact in f32, which has multiples of 2^-149: bf16's end at 2^-133, and half of that is a tie.
+Expr short_of_f64(Expr x) {
+  constexpr int kKept = 14;  // two more than f16 has behind the point
+  const int lowest = float_format(DType::F64).mantissa_bits - kKept;
+  return odd_without(x.bits_as(DType::I64), lowest).bits_as(DType::F64).converted(DType::F32);
 }
 
 /// To f16 or bf16 with one rounding, by way of an f32 that is exact or rounded to odd.
@@ -102,13 +117,8 @@ NodeRef cast_to_half(const Match& m, Legaliser& l) {
   if (x.dtype() == DType::F32 || !l.has_f64()) return nullptr;
   if (is_half(x.dtype())) return x.converted(DType::F32).converted(dtype);
   if (is_int(x.dtype()) && bits(x.dtype()) <= 16) return x.converted(DType::F32).converted(dtype);
-  if (is_int(x.dtype())) x = f64_from_int(x);
-  if (x.dtype() == DType::F64) {
-    Expr high = x.converted(DType::F32);
-    // An overflow to infinity leaves the difference infinite: the odd neighbour is then the largest
-    // f32, which rounds the same.
-    x = rounded_to_odd({high, x - high.converted(DType::F64)});
-  }
+  if (is_int(x.dtype())) x = float_from_int(x, bits(x.dtype()) == 64 ? DType::F64 : DType::F32);
+  if (x.dtype() == DType::F64) x = short_of_f64(x);
   return x.converted(dtype);
 }
 
@@ -175,7 +185,7 @@ constexpr Rule kFloatRules[] = {
          kFloat).as_move(),
 };
 constexpr Rule kHalfRules[] = {
-    rule("neg.half", -x, cast(-wide(x)), bits(x) == 16, kFloat).as_move(),
+    rule("neg.half", -x, bitcast(bitcast(x, DType::U16) ^ 0x8000), bits(x) == 16, kFloat).as_move(),
     rule("sqrt.half", sqrt(x), cast(sqrt(wide(x))), bits(x) == 16, kFloat).as_move(),
     rule("trunc.half", trunc(x), cast(trunc(wide(x))), bits(x) == 16, kFloat).as_move(),
     rule("rint.half", op(Op::Rint, x), cast(op(Op::Rint, wide(x))), bits(x) == 16, kFloat).as_move(),

@@ -1,10 +1,13 @@
 // Vectors that gather elements of a column, one from each row, where there are such vectors of
 // several columns side by side: pieces of the rows are loaded instead, and transposed in registers.
 #include <algorithm>
+#include <deque>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "weft/graph/index_algebra.h"
+#include "weft/graph/loops.h"
 #include "weft/graph/node_map.h"
 #include "weft/graph/walks.h"
 #include "weft/lower/steps.h"
@@ -33,18 +36,35 @@ class LoadTransposer {
       if (n->op == Op::Vec && is_column(n)) add(n);
     for (std::vector<Column>& columns : groups_) transpose_all(columns);
   }
+  /// What is done on columns may be done on rows: in kernels without sums, beside which rows would
+  /// take registers.
+  void allow_rows(NodeRef sink) {
+    const Toposort order(sink);
+    if (std::ranges::any_of(order, [](NodeRef n) { return is_loop_op(n->op); })) return;
+    for (NodeRef n : order)
+      for (NodeRef s : n->src()) ++uses_[s];
+  }
   NodeRef made(NodeRef n, std::span<const NodeRef> src) {
-    const NodeRef* found = transposed_.find(n);
-    return found ? *found : g_.with_sources(n, src);
+    if (const NodeRef* found = transposed_.find(n)) return *found;
+    NodeRef turned = done_on_rows(n, src);
+    return turned ? turned : g_.with_sources(n, src);
   }
   bool found_any() const { return transposed_.size() > 0; }
 
  private:
+  struct Square {
+    std::vector<NodeRef> rows, columns;
+    bool of_bools = false;  // which rows have as bytes
+  };
+  struct Place {
+    size_t square, column;
+  };
+
   /// What rows are: the buffer, and where each begins as far as it is no constant.
   using Key = std::vector<std::pair<NodeRef, int64_t>>;
 
   bool is_column(NodeRef n) const {
-    if (!target_.permutes_pairs(n->dtype) || n->lanes != target_.lanes(n->dtype)) return false;
+    if (!turns_rows(target_, n->dtype, n->lanes)) return false;
     return std::ranges::all_of(n->src(), [&](NodeRef s) {
       return s->op == Op::Load && s->nsrc == 2 && s->src(0) == n->src(0)->src(0);
     });
@@ -77,10 +97,10 @@ class LoadTransposer {
   /// How many of the columns, which lie side by side, are done with, from the first on. Of words
   /// whole squares come last: what packed blocks begin with is short.
   size_t transpose_some(std::span<const Column> columns) {
-    const size_t lanes = columns[0].vec->lanes;
     const bool words = columns[0].vec->dtype == DType::U32;
-    const auto least = static_cast<size_t>(fewest_columns(target_, columns[0].vec->dtype));
-    size_t together = words ? std::min(lanes, kWords) : lanes;
+    const auto least = static_cast<size_t>(fewest_columns(columns[0].vec->dtype));
+    const auto most = static_cast<size_t>(most_columns(columns[0].vec->lanes));
+    size_t together = words ? std::min(most, kWords) : most;
     if (words && columns.size() % together >= least) together = least;
     while (together > least && columns.size() < together) together /= 2;
     if (columns.size() < together) return columns.size();
@@ -92,18 +112,90 @@ class LoadTransposer {
   void transpose(std::span<const Column> columns) {
     const auto loads = columns[0].vec->src();
     const auto size = static_cast<uint16_t>(columns.size());
-    std::vector<NodeRef> vectors;
+    std::vector<NodeRef> rows;
     for (size_t i = 0; i < size; ++i) {
       SmallVector<NodeRef, 16> lanes;
       for (size_t row = i; row < loads.size(); row += size) {
         NodeRef load = loads[row];
         NodeRef piece = g_.intern({Op::Load, load->dtype, load->src(), load->ints(), {}, size});
+        if (is_bool(load->dtype)) piece = cast(piece, DType::U8);
         for (size_t k = 0; k < size; ++k) lanes.push_back(lane(g_, piece, k));
       }
-      vectors.push_back(size == loads.size() ? lanes[0]->src(0) : vec(g_, lanes));
+      rows.push_back(size == loads.size() ? lanes[0]->src(0) : vec(g_, lanes));
     }
-    transpose_blocks(g_, vectors);
-    for (size_t i = 0; i < size; ++i) transposed_.set(columns[i].vec, vectors[i]);
+    const Square& square = squares_[add_square(std::move(rows), is_bool(loads[0]->dtype))];
+    for (size_t i = 0; i < size; ++i) transposed_.set(columns[i].vec, square.columns[i]);
+  }
+
+  NodeRef cast(NodeRef n, DType to) { return elementwise(g_, Op::Cast, to, {&n, 1}); }
+
+  size_t add_square(std::vector<NodeRef> rows, bool of_bools) {
+    const size_t number = squares_.size();
+    std::vector<NodeRef> columns = rows;
+    transpose_blocks(g_, columns);
+    for (size_t i = 0; i < columns.size(); ++i) {
+      if (of_bools) columns[i] = cast(columns[i], DType::Bool);
+      places_.set(columns[i], {number, i});
+    }
+    squares_.push_back({std::move(rows), std::move(columns), of_bools});
+    return number;
+  }
+
+  /// Whether an operation on bools is the same on bytes that are 0 or 1.
+  static bool is_same_on_bytes(NodeRef n) {
+    return is_bool(n->dtype) ? n->op == Op::And || n->op == Op::Or || n->op == Op::Xor
+                             : n->op == Op::Cast;
+  }
+
+  /// The squares of an elementwise operation's operands, null for what is the same in all lanes.
+  struct Operands {
+    SmallVector<const Square*, 4> squares;
+    Place place;  // of one of the columns, whose number is that of all
+  };
+
+  /// Where all are columns that nothing else reads, as wide as the result.
+  std::optional<Operands> columns_in(NodeRef n, std::span<const NodeRef> src) const {
+    std::optional<Operands> out;
+    if (!is_alu(n->op)) return out;
+    SmallVector<const Square*, 4> squares;
+    for (size_t i = 0; i < src.size(); ++i) {
+      const Place* found = places_.find(src[i]);
+      squares.push_back(found ? &squares_[found->square] : nullptr);
+      if (!found && (src[i]->op != Op::Splat || is_bool(n->dtype))) return std::nullopt;
+      if (!found) continue;
+      const uint32_t* uses = uses_.find(n->src(i));
+      const bool alone = uses && *uses == 1 && bits(src[i]->dtype) == bits(n->dtype);
+      if (!alone || (squares.back()->of_bools ? !is_same_on_bytes(n) : is_bool(n->dtype)))
+        return std::nullopt;
+      if (out && (out->place.column != found->column ||
+                  squares_[out->place.square].rows.size() != squares.back()->rows.size()))
+        return std::nullopt;
+      if (!out) out.emplace(Operands{{}, *found});
+    }
+    if (out) out->squares = std::move(squares);
+    return out;
+  }
+
+  /// An elementwise operation on columns: done on the rows, of which the results are transposed,
+  /// once however many operands there are. Null where it is anything else.
+  NodeRef done_on_rows(NodeRef n, std::span<const NodeRef> src) {
+    const std::optional<Operands> in = columns_in(n, src);
+    if (!in) return nullptr;
+    const bool bools = is_bool(n->dtype);
+    const auto on_row = [&](size_t row) {
+      SmallVector<NodeRef, 4> operands;
+      for (size_t i = 0; i < src.size(); ++i)
+        operands.push_back(in->squares[i] ? in->squares[i]->rows[row] : src[i]);
+      return bools ? elementwise(g_, n->op, DType::U8, operands) : g_.with_sources(n, operands);
+    };
+    size_t& number = results_[bools ? 1 : 0][on_row(0)];  // counted from 1
+    if (number == 0) {
+      std::vector<NodeRef> rows;
+      for (size_t row = 0; row < squares_[in->place.square].rows.size(); ++row)
+        rows.push_back(on_row(row));
+      number = add_square(std::move(rows), bools) + 1;
+    }
+    return squares_[number - 1].columns[in->place.column];
   }
 
   Graph& g_;
@@ -111,6 +203,10 @@ class LoadTransposer {
   std::map<Key, size_t> group_of_;
   std::vector<std::vector<Column>> groups_;  // as they are met
   NodeMap<NodeRef> transposed_;
+  std::deque<Square> squares_;  // they stay where they are
+  NodeMap<Place> places_;       // of columns
+  NodeMap<size_t> results_[2];  // squares of operations, by their first row; of bools
+  NodeMap<uint32_t> uses_;
 };
 
 }  // namespace
@@ -121,6 +217,7 @@ NodeRef transpose_loads(Graph& g, NodeRef sink, std::span<const NodeRef> gathere
   LoadTransposer transposer(g, target);
   transposer.find(gathered);
   if (!transposer.found_any()) return sink;
+  transposer.allow_rows(sink);
   const NodeRef roots[] = {sink};
   return rebuild_all(
       roots, [&](NodeRef n, std::span<const NodeRef> src) { return transposer.made(n, src); })[0];

@@ -10,7 +10,7 @@
 #include "weft/graph/program.h"
 #include "weft/lower/steps.h"
 #include "weft/lower/vector_nodes.h"
-#include "weft/target/target.h"
+#include "weft/target/transposed_rows.h"
 
 namespace weft::lower {
 namespace {
@@ -53,8 +53,8 @@ class StoreTransposer {
     if (n->op != Op::Store || n->src(0)->op != Op::Param) return false;
     if (n->int_arg(0) != static_cast<int64_t>(Fold::Set) || n->int_arg(1) == 0) return false;
     NodeRef value = n->src(2);
-    return value->op == Op::Lane && target_.permutes_pairs(value->dtype) &&
-           value->src(0)->lanes == target_.lanes(value->dtype);
+    return value->op == Op::Lane && bits(value->dtype) >= 32 &&
+           turns_rows(target_, value->dtype, value->src(0)->lanes);
   }
 
   void add(NodeRef n) {

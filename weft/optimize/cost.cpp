@@ -60,7 +60,7 @@ struct TransposeCost {
 TransposeCost transpose_cost(int64_t columns, int64_t lanes) {
   TransposeCost all;
   int64_t left = columns;
-  for (int64_t piece = lanes; piece > 1; piece /= 2) {
+  for (int64_t piece = most_columns(lanes); piece > 1; piece /= 2) {
     const int64_t rows = lanes / piece, taken = left / piece * piece;
     left -= taken;
     all.loads += static_cast<double>(taken * rows);
@@ -265,17 +265,16 @@ double CostModel::lines_of(size_t access, size_t range, double lanes) const {
 /// of their lines would come twice.
 int CostModel::transposed_along(const Access& a, const Tiling& tiling) const {
   const RangeMask vector = a.deps & tiling.vectors;
-  if (vector == 0 || a.is_store() || a.masked != 0 || !target_.permutes_pairs(a.node->dtype))
-    return -1;
+  if (vector == 0 || a.is_store() || a.masked != 0) return -1;
   const auto v = static_cast<size_t>(std::countr_zero(vector));
-  const int64_t lanes = tiling.ranges[v].lanes;
+  const int64_t lanes = tiling.ranges[v].lanes, most = most_columns(lanes);
   if ((a.opaque & vector) != 0 || std::abs(a.stride[v]) <= 1 ||
-      lanes != target_.lanes(a.node->dtype))
+      !turns_rows(target_, a.node->dtype, lanes))
     return -1;
   int found = -1;
   each(a.deps & tiling.unrolled & ~a.opaque & ~vector, [&](size_t r) {
-    const bool is_short = info_.ranges[r].extent < lanes;
-    const int64_t piece = is_short ? fewest_columns(target_, a.node->dtype) : lanes;
+    const bool is_short = info_.ranges[r].extent < most;
+    const int64_t piece = is_short ? fewest_columns(a.node->dtype) : most;
     if (a.stride[r] == 1 && tiling.ranges[r].unroll % piece == 0) found = static_cast<int>(r);
   });
   return found;

@@ -48,6 +48,8 @@ class LoopNest {
 
   /// Loops that still run as loops, outermost first.
   const std::vector<Axis>& loops() const { return order_; }
+  /// Whether nothing is unrolled, nor in vectors or tiles.
+  bool is_of_elements() const { return inner_.empty(); }
   int64_t extent(Axis a) const { return axes_[a].extent; }
   NodeRef size(Axis a) const { return axes_[a].size; }
   Binding binding(Axis a) const { return axes_[a].binding; }

@@ -271,7 +271,7 @@ void keep_stores_near(LoopNest& nest, const KernelInfo& info) {
     nest.bind(nest.split(far, copies, Tail::Exact).inner, Binding::Unroll);
 }
 
-void share_out(LoopNest& nest, const KernelInfo& info, int64_t enough_items) {
+void share_out(LoopNest& nest, const KernelInfo& info, int64_t enough_items, bool in_runs) {
   const std::vector<LoopNest::Axis> loops = nest.loops();
   const auto may_be_shared = [&](LoopNest::Axis a) {
     return may_run_at_once(nest, info, a) && every_reduction_needs(info, nest.parts_of(a));
@@ -296,7 +296,13 @@ void share_out(LoopNest& nest, const KernelInfo& info, int64_t enough_items) {
     if (!every_store_needs(info, parts) || !every_reduction_needs(info, parts)) break;
     // Of quotients by what may be 0 it is not known that they lie in range.
     if (nest.size(now[1])->vmin == 0) break;
-    core = nest.fuse(core, now[1]);
+    LoopNest::Axis next = now[1];
+    if (in_runs && now.size() == 2 && nest.is_of_elements() && !info.has_folds()) {
+      const int64_t size = divisor_of(nest.size(next));
+      const int64_t run = divisor_up_to(size, size / enough_items * nest.extent(core));
+      if (run >= kRun) next = nest.split(next, run, Tail::Exact).outer;
+    }
+    core = nest.fuse(core, next);
   }
   nest.bind(core, Binding::Core);
 }

@@ -33,7 +33,8 @@ void keep_stores_near(LoopNest& nest, const KernelInfo& info);
 
 /// Fuses outermost loops that may run at once into one, up to enough items (Target::enough_items),
 /// and binds it to Core; none where every loop left would have a reduction computed again for each
-/// of its iterations.
-void share_out(LoopNest& nest, const KernelInfo& info, int64_t enough_items);
+/// of its iterations. `in_runs`: of loops of single elements, the last one keeps a part inside of
+/// an item: to take an item's number apart takes longer than an element.
+void share_out(LoopNest& nest, const KernelInfo& info, int64_t enough_items, bool in_runs);
 
 }  // namespace weft::optimize

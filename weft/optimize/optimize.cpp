@@ -276,7 +276,7 @@ void tile(State& s) {
   else
     cut_ranges(nest, s);
   if (s.keeps_order) {
-    share_out(nest, s.info, s.target.enough_items);
+    share_out(nest, s.info, s.target.enough_items, s.target.vector_bits > 0);
     return rebuild(s, nest);
   }
   const Machine& machine = s.target.machine;
@@ -289,7 +289,7 @@ void tile(State& s) {
   if (!outruns_l3 || !block(l2_stream_bytes(machine))) block(l3_stream_bytes(machine));
   keep_runs(nest, s.info, s.target.enough_items);
   keep_stores_near(nest, s.info);
-  share_out(nest, s.info, s.target.enough_items);
+  share_out(nest, s.info, s.target.enough_items, s.target.vector_bits > 0);
   rebuild(s, nest);
 }
 

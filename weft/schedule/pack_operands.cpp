@@ -148,11 +148,15 @@ class OperandPacking {
     return reads >= least * largest_numel(o.node->shape->span());
   }
 
+  /// Whether copies of these elements go by transposes in registers. Of words: what halves and
+  /// bytes gain by copies was not measured.
+  bool turns(DType dtype) const { return bits(dtype) >= 32 && plan_.target.permutes_pairs(dtype); }
+
   /// Whether its copy with vectors along `range` is rows transposed in registers: one with zeros
   /// around it is gathered.
   bool is_turned_in_registers(const ProductOperand& o, NodeRef range) const {
     const int axis = moving_axis(plan_.g, use(o).access, range);
-    return o.node->op != Op::Pad && plan_.target.permutes_pairs(o.node->dtype) &&
+    return o.node->op != Op::Pad && turns(o.node->dtype) &&
            divides_into_panels(o.node, static_cast<size_t>(axis));
   }
 
@@ -182,7 +186,7 @@ class OperandPacking {
   }
 
   bool moves_in_registers(const Choice& c) const {
-    return !c.moved.empty() && plan_.target.permutes_pairs(c.moved[0].node->dtype);
+    return !c.moved.empty() && turns(c.moved[0].node->dtype);
   }
 
   /// Sums along an axis that all operands lie along need no vectors along outputs.

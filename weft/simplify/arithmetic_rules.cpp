@@ -86,6 +86,16 @@ constexpr Rule kExtremeRules[] = {
     rule("min.below", min(x, y), x, vmax(x) <= vmin(y), kBits),
 };
 
+// The size of a float is its pattern without the sign; a NaN's sign says nothing.
+constexpr Pat size_by(DType pattern, const Pat& largest) {
+  return bitcast(bitcast(x, pattern) & largest);
+}
+constexpr Rule kSizeRules[] = {
+    rule("abs.half", max(x, -x) + 0.0, size_by(DType::U16, INT16_MAX), bits(x) == 16, kFloat),
+    rule("abs.f32", max(x, -x) + 0.0, size_by(DType::U32, INT32_MAX), bits(x) == 32, kFloat),
+    rule("abs.f64", max(x, -x) + 0.0, size_by(DType::U64, INT64_MAX), bits(x) == 64, kFloat),
+};
+
 constexpr Rule kShiftRules[] = {
     rule("shl.none", x << 0, x, kBits),
     rule("shr.none", x >> 0, x, kBits),
@@ -103,7 +113,7 @@ constexpr Rule kShiftRules[] = {
 
 RuleList<> arithmetic_rules() {
   return rules(kSumRules, kProductRules, kQuotientRules, kReciprocalRules, kExtremeRules,
-               kShiftRules);
+               kSizeRules, kShiftRules);
 }
 
 }  // namespace weft

@@ -354,9 +354,10 @@ const MatrixUnit* Target::tile_unit(Op words, bool swapped) const {
   return nullptr;
 }
 
-// AVX-512's vpermt2d and vpermt2q.
+// AVX-512's vpermi2d and vpermi2w; vpermi2b came later.
 bool Target::permutes_pairs(DType dtype) const {
-  return machine_code && vector_bits == 512 && bits(dtype) >= 32 && !is_bool(dtype);
+  return machine_code && vector_bits == 512 && !is_bool(dtype) &&
+         (bits(dtype) >= 16 || cpu.has(CpuFeature::Avx512vbmi));
 }
 
 int Target::lanes(DType dtype) const { return std::max(1, vector_bits / bits(dtype)); }

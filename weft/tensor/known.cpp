@@ -1,6 +1,7 @@
 #include "weft/tensor/known.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -8,6 +9,7 @@
 
 #include "weft/base/context.h"
 #include "weft/base/int128.h"
+#include "weft/base/thread_pool.h"
 #include "weft/device/host_device.h"
 #include "weft/run/active_capture.h"
 #include "weft/tensor/access.h"
@@ -108,15 +110,20 @@ std::optional<Known> known(const Tensor& x) {
   return out;
 }
 
-/// The same without axes along which elements are repeated: each of them once.
+/// The same without axes along which elements are repeated, each of them once, and with rows that
+/// lie one behind the other as one.
 std::optional<Known> known_once(const Tensor& x) {
   std::optional<Known> k = known(x);
   if (!k || !k->at) return k;
   size_t kept = 0;
   for (size_t i = 0; i < k->shape.size(); ++i) {
-    if (k->strides[i] == 0) continue;
-    k->shape[kept] = k->shape[i];
-    k->strides[kept++] = k->strides[i];
+    const int64_t size = k->shape[i], stride = k->strides[i];
+    if (stride == 0) continue;
+    if (kept > 0 && k->strides[kept - 1] == size * stride) {
+      k->shape[kept - 1] *= size, k->strides[kept - 1] = stride;
+      continue;
+    }
+    k->shape[kept] = size, k->strides[kept++] = stride;
   }
   k->shape.resize(kept), k->strides.resize(kept);
   return k;
@@ -150,20 +157,28 @@ struct Wanted {
   std::optional<int64_t> exempt;
 };
 
+constexpr int64_t kBlock = 1024;  // integers
+
 /// Whether all of a block are in [low, last], low <= 0 <= last + 1; maybe false where some are far
 /// from both.
-template <class T, size_t N>
-bool surely_inside(const T (&v)[N], T low, T last) {
+template <class T>
+bool surely_inside(const std::byte* at, T low, T last) {
+  const auto loaded = [at](int64_t i) {
+    T x;
+    std::memcpy(&x, at + i * static_cast<int64_t>(sizeof x), sizeof x);
+    return x;
+  };
   if constexpr (sizeof(T) == 8 && std::numeric_limits<T>::is_signed) {
     // Signs of differences: vectors of these can be compared by more processors than numbers can.
     uint64_t signs = 0;
-    for (const T x : v)
-      signs |= (static_cast<uint64_t>(x) - static_cast<uint64_t>(low)) |
-               (static_cast<uint64_t>(last) - static_cast<uint64_t>(x));
+    for (int64_t i = 0; i < kBlock; ++i)
+      signs |= (static_cast<uint64_t>(loaded(i)) - static_cast<uint64_t>(low)) |
+               (static_cast<uint64_t>(last) - static_cast<uint64_t>(loaded(i)));
     return signs >> 63 == 0;
   } else {
     T bad = 0;
-    for (const T x : v) bad |= static_cast<T>(x < low) | static_cast<T>(x > last);
+    for (int64_t i = 0; i < kBlock; ++i)
+      bad |= static_cast<T>(loaded(i) < low) | static_cast<T>(loaded(i) > last);
     return bad == 0;
   }
 }
@@ -176,20 +191,15 @@ int64_t first_outside(const std::byte* at, int64_t count, int64_t step, const Wa
   if (wanted.high <= 0 && !Limits::is_signed) return 0;
   const auto low = static_cast<T>(std::max<Int128>(wanted.low, Limits::min()));
   const auto last = static_cast<T>(std::min<Int128>(Int128{wanted.high} - 1, Limits::max()));
-  constexpr int64_t kBlock = 1024;
   for (int64_t i = 0; i < count;) {
-    T v[kBlock];
-    if (step == sizeof(T) && i + kBlock <= count) {
-      std::memcpy(v, at + i * step, sizeof v);
-      if (surely_inside(v, low, last)) {
-        i += kBlock;
-        continue;
-      }
+    if (step == sizeof(T) && i + kBlock <= count && surely_inside(at + i * step, low, last)) {
+      i += kBlock;
+      continue;
     }
     for (const int64_t end = std::min(count, i + kBlock); i < end; ++i) {
-      std::memcpy(v, at + i * step, sizeof(T));
-      if ((v[0] < low || v[0] > last) && (!wanted.exempt || *wanted.exempt != Int128{v[0]}))
-        return i;
+      T v;
+      std::memcpy(&v, at + i * step, sizeof v);
+      if ((v < low || v > last) && (!wanted.exempt || *wanted.exempt != Int128{v})) return i;
     }
   }
   return count;
@@ -209,6 +219,24 @@ int64_t first_outside(DType dtype, const std::byte* at, int64_t count, int64_t s
   }
 }
 
+/// The same by all threads, where there are many.
+int64_t first_outside(ThreadPool& pool, DType dtype, const std::byte* at, int64_t count,
+                      int64_t step, const Wanted& wanted) {
+  constexpr int64_t kPiece = 16 * kBlock;
+  constexpr double kElement = 0.2;  // nanoseconds
+  if (count <= kPiece) return first_outside(dtype, at, count, step, wanted);
+  std::atomic<int64_t> first = count;
+  const auto search = [&](int64_t begin, int64_t end, int) {
+    const int64_t from = begin * kPiece, length = std::min(count, end * kPiece) - from;
+    const int64_t found = first_outside(dtype, at + from * step, length, step, wanted);
+    int64_t earliest = first.load();
+    while (found < length && from + found < earliest &&
+           !first.compare_exchange_weak(earliest, from + found)) {}
+  };
+  pool.parallel_for((count + kPiece - 1) / kPiece, search, {.item_ns = kPiece * kElement});
+  return first.load();
+}
+
 using Bounds = std::pair<int64_t, int64_t>;
 
 /// `bounds` with some more integers inside. Blocks of a known size that lie together are what
@@ -216,7 +244,6 @@ using Bounds = std::pair<int64_t, int64_t>;
 template <class T>
 Bounds widened(Bounds bounds, const std::byte* at, int64_t count, int64_t step) {
   T least = std::numeric_limits<T>::max(), greatest = std::numeric_limits<T>::min();
-  constexpr int64_t kBlock = 1024;
   int64_t i = 0;
   for (; step == sizeof(T) && i + kBlock <= count; i += kBlock) {
     T v[kBlock];
@@ -264,9 +291,10 @@ std::optional<std::string> known_outside(const Tensor& x, int64_t low, int64_t h
   const auto k = known_once(x);
   std::optional<std::string> found;
   if (!k) return found;
+  ThreadPool& pool = x.context().thread_pool();
   each_row(*k, [&](const std::byte* at, int64_t count, int64_t step) {
     if (found) return;
-    const int64_t i = first_outside(k->dtype, at, count, step, {low, high, exempt});
+    const int64_t i = first_outside(pool, k->dtype, at, count, step, {low, high, exempt});
     if (i < count) found = Value::load(k->dtype, at + i * step).text();
   });
   return found;

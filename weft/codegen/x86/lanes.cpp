@@ -31,6 +31,9 @@ constexpr std::pair<int, Form> kVectorSplats[] = {{8, Form::VPbroadcastB},
 /// One of the lanes of 128 bits from a general register.
 constexpr std::pair<int, Form> kInsertions[] = {
     {8, Form::VPinsrB}, {16, Form::VPinsrW}, {32, Form::VPinsrD}, {64, Form::VPinsrQ}};
+/// Pieces of two registers in any order.
+constexpr std::pair<int, Form> kPairPermutations[] = {
+    {8, Form::VPermI2B}, {16, Form::VPermI2W}, {32, Form::VPermI2D}};
 
 }  // namespace
 
@@ -397,22 +400,25 @@ Vector X86Selector::vec(NodeRef n) {
   return load_vector(n->dtype, n->lanes, at);
 }
 
-/// Words of a and, from the table's second half on, of b.
+/// Pieces of 8, 16 or 32 bits of a and, from the table's second half on, of b.
 Vector X86Selector::transposed(NodeRef n) {
-  const int size = bits(n->dtype), words = size / 32, lanes = n->lanes;
+  const int size = bits(n->dtype), lanes = n->lanes, unit = std::min(size, 32);
   const auto block = n->int_arg(0), odd = n->int_arg(1);
   const Layout l = layout(size, lanes);
-  WEFT_CHECK(l.parts == 1 && words > 0, "trn of {} lanes in {} registers", lanes, l.parts);
+  WEFT_CHECK(l.parts == 1 && l.width == lanes * size, "trn of {} lanes in {} registers", lanes,
+             l.parts);
   std::vector<uint8_t> order;
   for (int k = 0; k < lanes; ++k) {
     const bool of_b = k / block % 2 != 0;
     const int64_t from = (of_b ? k - block + lanes : k) + odd * block;
-    for (int w = 0; w < words; ++w)
-      order.insert(order.end(), {static_cast<uint8_t>(from * words + w), 0, 0, 0});
+    for (int i = 0; i < size / unit; ++i) {
+      order.push_back(static_cast<uint8_t>(from * (size / unit) + i));
+      order.resize(order.size() + static_cast<size_t>(unit / 8 - 1));
+    }
   }
   // The places are loaded to where the result will be: both operands stay as they are.
   const Vector out = load_vector(DType::I32, l.width / 32, data_constant(std::move(order)));
-  emit(Form::VPermI2D, l.width,
+  emit(usable_form(kPairPermutations, unit), l.width,
        {out.parts[0], vector(n->src(0)).parts[0], vector(n->src(1)).parts[0]});
   return {out.parts, size, lanes};
 }

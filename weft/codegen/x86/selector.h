@@ -32,6 +32,7 @@ struct CastPart {
   Reg x;
   DType from, to;
   int lanes;
+  bool whole = false;  // whole numbers: neither NaN nor subnormal
   int width_of(DType d) const { return std::max(128, bits(d) * lanes); }
   int width() const { return std::max(width_of(from), width_of(to)); }
 };
@@ -176,7 +177,8 @@ class X86Selector : X86Emitter {
   struct CastForm;
   static const CastForm kCastForms[];
   const CastForm* cast_form(DType from, DType to) const;
-  Parts converted(const Parts& x, DType from, DType to, int lanes);
+  /// `whole`: of whole numbers, as integers are; they may have become floats.
+  Parts converted(const Parts& x, DType from, DType to, int lanes, bool whole = false);
   Reg cast_part(const CastPart& c);
   Vector numbers_to_mask(const Parts& x, DType from, int lanes);
   Reg widened_bfloat(const CastPart& c, Form form);
@@ -186,6 +188,8 @@ class X86Selector : X86Emitter {
   Reg from_u32_to_double(const CastPart& c, Form form);
   Reg from_64_bits(const CastPart& c, Form form);
   Reg to_integers(const CastPart& c, Form form);
+  Reg to_unsigned(const CastPart& c, Form form);
+  Reg saturated(const CastPart& c, Reg x);
 
   // ---- pieces.cpp: parts of registers
   Reg piece(const Parts& parts, int bits, int lanes, int first, int count);

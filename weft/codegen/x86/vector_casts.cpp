@@ -1,6 +1,7 @@
 // Conversions of vectors, in pieces that fill one register on the side of the wider elements.
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "weft/codegen/x86/selector.h"
 
@@ -23,6 +24,12 @@ constexpr DTypeSet kF16 = set_of({DType::F16}), kBF16 = set_of({DType::BF16}),
                    kF32 = set_of({DType::F32}), kF64 = set_of({DType::F64});
 constexpr DTypeSet k8 = kI8 | kU8, k16 = kI16 | kU16, k32 = kI32 | kU32, k64 = kI64 | kU64;
 
+/// To this dtype from 32 bits, what is beyond its range to its ends.
+constexpr std::pair<DType, Form> kSaturating[] = {{DType::I8, Form::VPmovsDb},
+                                                  {DType::I16, Form::VPmovsDw},
+                                                  {DType::U8, Form::VPmovusDb},
+                                                  {DType::U16, Form::VPmovusDw}};
+
 /// Conversions in two steps, of which the first is exact.
 struct Detour {
   DTypeSet from, to;
@@ -31,8 +38,8 @@ struct Detour {
 constexpr Detour kDetours[] = {
     {k8 | k16, kF32 | kF64, DType::I32},
     {k8 | k16, kF16 | kBF16, DType::F32},
-    {kF16, kBF16 | kF64 | k8 | k16 | kI32, DType::F32},
-    {kBF16, kF16 | kF64 | k8 | k16 | kI32, DType::F32},
+    {kF16, kBF16 | kF64 | k8 | k16 | k32 | k64, DType::F32},
+    {kBF16, kF16 | kF64 | k8 | k16 | k32 | k64, DType::F32},
 };
 
 DType detour(DType from, DType to) {
@@ -69,6 +76,12 @@ const X86Selector::CastForm X86Selector::kCastForms[] = {
     {kF32, kF16, Form::VCvtps2ph},
     {kBF16, kF32, Form::VPmovzxWd, &X86Selector::widened_bfloat},
     {kF32, kBF16, Form::VPsrlDi, &X86Selector::rounded_bfloat},
+    {kF32, kU8 | kU16 | kU32, Form::VCvttps2udq, &X86Selector::to_unsigned},
+    {kF64, kU8 | kU16 | kU32, Form::VCvttpd2udq, &X86Selector::to_unsigned},
+    {kF32, kU64, Form::VCvttps2uqq, &X86Selector::to_unsigned},
+    {kF64, kU64, Form::VCvttpd2uqq, &X86Selector::to_unsigned},
+    {kF32, kI64, Form::VCvttps2qq, &X86Selector::to_integers},
+    {kF64, kI64, Form::VCvttpd2qq, &X86Selector::to_integers},
     {kF32, k8 | k16 | kI32, Form::VCvttps2dq, &X86Selector::to_integers},
     {kF64, k8 | k16 | kI32, Form::VCvttpd2dq, &X86Selector::to_integers},
     {kI8, k16, Form::VPmovsxBw},
@@ -114,17 +127,21 @@ Vector X86Selector::vector_cast(NodeRef n) {
   const DType from = n->src(0)->dtype, to = n->dtype;
   const int lanes = n->lanes;
   if (from == to) return vector(n->src(0));
+  // In memory a bool is the byte it becomes.
+  if (is_bool(from) && bits(to) == 8 && may_read_again(n->src(0)))
+    return load_vector(DType::U8, lanes, address_of(n->src(0)->src(0), n->src(0)->src(1)));
   if (is_bool(from))
     return {mask_to_numbers(mask_beside(n->src(0), bits(to)), to), bits(to), lanes};
   const Parts x = vector(n->src(0)).parts;
   if (is_bool(to)) return numbers_to_mask(x, from, lanes);
-  return {converted(x, from, to, lanes), bits(to), lanes};
+  const bool was_int = n->src(0)->op == Op::Cast && is_int(n->src(0)->src(0)->dtype);
+  return {converted(x, from, to, lanes, is_int(from) || was_int), bits(to), lanes};
 }
 
-Parts X86Selector::converted(const Parts& x, DType from, DType to, int lanes) {
+Parts X86Selector::converted(const Parts& x, DType from, DType to, int lanes, bool whole) {
   if (is_int(from) && is_int(to) && bits(from) == bits(to)) return x;
   if (const DType via = detour(from, to); via != DType::Void)
-    return converted(converted(x, from, via, lanes), via, to, lanes);
+    return converted(converted(x, from, via, lanes), via, to, lanes, whole);
   if (!cast_form(from, to)) return {};
   const int each = layout(bits(to), lanes).per_part;
   const int step = std::min(each, layout(bits(from), lanes).per_part);
@@ -132,7 +149,7 @@ Parts X86Selector::converted(const Parts& x, DType from, DType to, int lanes) {
   for (int first = 0; first < lanes; first += each) {
     Parts pieces;
     for (int at = first; at < first + each; at += step)
-      pieces.push_back(cast_part({piece(x, bits(from), lanes, at, step), from, to, step}));
+      pieces.push_back(cast_part({piece(x, bits(from), lanes, at, step), from, to, step, whole}));
     out.push_back(joined(std::move(pieces), step * bits(to)));
   }
   return out;
@@ -154,9 +171,15 @@ Reg X86Selector::widened_bfloat(const CastPart& c, Form widen) {
   return shifted_by(Form::VPsllDi, c.width(), wide, 16);
 }
 
-/// As float_to_bfloat, in all lanes.
+/// As float_to_bfloat, in all lanes. The instruction for it takes subnormal numbers for 0 (Intel's
+/// manual, volume 2, VCVTNEPS2BF16).
 Reg X86Selector::rounded_bfloat(const CastPart& c, Form down) {
   const int width = c.width();
+  if (c.whole && usable(Form::VCvtneps2bf16)) {
+    const Reg r = vector_of(c.width_of(DType::BF16));
+    emit(Form::VCvtneps2bf16, width, {r, c.x});
+    return r;
+  }
   auto constant = [&](uint64_t bits) { return all_lanes(bits, 32, width); };
   const Reg upper = shifted_by(down, width, c.x, 16);
   const Reg even = bitwise(Op::And, upper, constant(1), width);
@@ -231,30 +254,57 @@ Reg X86Selector::from_64_bits(const CastPart& c, Form subtract) {
   return vector_op(Form::VAddPd, width, exact, lower);
 }
 
-/// Saturating, NaN to 0; the conversion itself goes to 32 bits.
+/// From 32 bits to fewer, what is beyond their range to its ends; without AVX-512 nothing is.
+Reg X86Selector::saturated(const CastPart& c, Reg x) {
+  if (!wide_) return cast_part({x, DType::I32, c.to, c.lanes});
+  const Reg r = vector_of(c.width_of(c.to));
+  emit(usable_form(kSaturating, c.to), c.width_of(DType::I32), {r, x});
+  return r;
+}
+
+/// Saturating, NaN to 0. What a conversion has no number for becomes the least one, as is right for
+/// what is below; a mask leaves 0 for NaN.
 Reg X86Selector::to_integers(const CastPart& c, Form convert) {
-  const int width = c.width_of(c.from), size = bits(c.from);
-  const bool doubles = c.from == DType::F64;
+  const int width = c.width_of(c.from);
+  const bool narrow = bits(c.to) < 32;
+  const DType made = bits(c.to) == 64 ? DType::I64 : DType::I32;
+  const int made_width = c.width_of(made);
   auto number = [&](double v) {
-    const uint64_t raw =
-        doubles ? std::bit_cast<uint64_t>(v) : std::bit_cast<uint32_t>(static_cast<float>(v));
-    return all_lanes(raw, size, width);
+    const uint64_t raw = c.from == DType::F64 ? std::bit_cast<uint64_t>(v)
+                                              : std::bit_cast<uint32_t>(static_cast<float>(v));
+    return all_lanes(raw, bits(c.from), width);
   };
   const Reg ordered = compared_floats(kOrdered, c.from, c.x, c.x, width);
-  Reg x = kept(ordered, c.x, size, width);
-  x = vector_op(of(c.from, Form::VMaxPs, Form::VMaxPd), width, x,
-                number(static_cast<double>(int_min(c.to))));
-  const bool exact_limit = doubles || bits(c.to) < 32;
-  if (exact_limit)
+  Reg x = wide_ ? c.x : kept(ordered, c.x, bits(c.from), width);
+  const bool has_largest = narrow || (c.from == DType::F64 && made == DType::I32);  // as a float
+  if (has_largest)
     x = vector_op(of(c.from, Form::VMinPs, Form::VMinPd), width, x,
                   number(static_cast<double>(int_max(c.to))));
-  Reg r = vector_of(c.width_of(DType::I32));
-  emit(convert, width, {r, x});
-  if (!exact_limit) {  // from 2^31 on the conversion gives the least integer, not the largest
-    const Reg beyond = compared_floats(kFloatGe, c.from, x, number(0x1p31), width);
-    r = blended(beyond, all_lanes(INT32_MAX, 32, width), r, 32, width);
-  }
-  return bits(c.to) < 32 ? cast_part({r, DType::I32, c.to, c.lanes}) : r;
+  if (narrow && !wide_)
+    x = vector_op(of(c.from, Form::VMaxPs, Form::VMaxPd), width, x,
+                  number(static_cast<double>(int_min(c.to))));
+  Instruction conversion = make(convert, std::max(width, made_width), {vector_of(made_width), x});
+  if (wide_) conversion.mask = ordered, conversion.zeroing = true;
+  emit(conversion);
+  const Reg r = conversion.regs[0];
+  if (narrow) return saturated(c, r);
+  if (has_largest) return r;
+  const Reg beyond =
+      compared_floats(kFloatGe, c.from, x, number(std::ldexp(1.0, bits(made) - 1)), width);
+  return blended(beyond, all_lanes(int_max(made), bits(made), made_width), r, bits(made),
+                 made_width);
+}
+
+/// The same with conversions to unsigned numbers, which give the largest for what is above.
+Reg X86Selector::to_unsigned(const CastPart& c, Form convert) {
+  const int width = c.width_of(c.from);
+  const DType made = bits(c.to) == 64 ? DType::U64 : DType::U32;
+  // Of NaN and a number the instruction takes its second operand.
+  const Reg x =
+      vector_op(of(c.from, Form::VMaxPs, Form::VMaxPd), width, c.x, all_lanes(0, 64, width));
+  const Reg r = vector_of(c.width_of(made));
+  emit(convert, std::max(width, c.width_of(made)), {r, x});
+  return bits(c.to) < 32 ? saturated(c, r) : r;
 }
 
 }  // namespace weft::codegen
