@@ -147,7 +147,12 @@ class LoadTransposer {
                              : n->op == Op::Cast;
   }
 
-  /// The squares of an elementwise operation's operands, null for what is the same in all lanes.
+  /// What may differ from column to column would be another operation on all rows for each.
+  static bool is_same_everywhere(NodeRef n) {
+    return n->op == Op::Splat && n->src(0)->op == Op::Const;
+  }
+
+  /// The squares of an elementwise operation's operands, null for what is the same everywhere.
   struct Operands {
     SmallVector<const Square*, 4> squares;
     Place place;  // of one of the columns, whose number is that of all
@@ -161,7 +166,7 @@ class LoadTransposer {
     for (size_t i = 0; i < src.size(); ++i) {
       const Place* found = places_.find(src[i]);
       squares.push_back(found ? &squares_[found->square] : nullptr);
-      if (!found && (src[i]->op != Op::Splat || is_bool(n->dtype))) return std::nullopt;
+      if (!found && (!is_same_everywhere(src[i]) || is_bool(n->dtype))) return std::nullopt;
       if (!found) continue;
       const uint32_t* uses = uses_.find(n->src(i));
       const bool alone = uses && *uses == 1 && bits(src[i]->dtype) == bits(n->dtype);
