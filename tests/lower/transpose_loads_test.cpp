@@ -42,6 +42,13 @@ Buffers buffers_of(const Kernel& kernel) {
   return all;
 }
 
+/// With the values of the kernel as it was, in so many steps and loads.
+void expect_transposed(const Target& target, const Kernel& kernel, size_t steps, size_t loads) {
+  const LinearProgram p = expect_same_on(target, kernel, buffers_of(kernel));
+  EXPECT_EQ(count(p, Op::Trn), steps);
+  EXPECT_EQ(count(p, Op::Load), loads);
+}
+
 TEST(TransposeLoads, OfAsManyColumnsAsLanes) {
   const Target target = target_with_tiles();
   for (const auto& [dtype, lanes] :
@@ -67,10 +74,7 @@ TEST(TransposeLoads, OfWordsEightOrFourAtATime) {
   for (const auto& [words, steps, loads] :
        {Case{4, 8, 16}, Case{8, 24, 16}, Case{12, 32, 32}, Case{16, 48, 32}, Case{3, 0, 48}}) {
     SCOPED_TRACE(words);
-    const Kernel kernel = bound(DType::U32, words, 16);
-    const LinearProgram p = expect_same_on(target, kernel, buffers_of(kernel));
-    EXPECT_EQ(count(p, Op::Trn), steps);
-    EXPECT_EQ(count(p, Op::Load), loads);
+    expect_transposed(target, bound(DType::U32, words, 16), steps, loads);
   }
 }
 
@@ -88,10 +92,7 @@ TEST(TransposeLoads, OfFewerColumnsInPieces) {
         Case{DType::F32, 20, 16, 72, 32}, Case{DType::F64, 2, 8, 2, 8},
         Case{DType::I64, 4, 8, 8, 8}, Case{DType::F64, 6, 8, 10, 16}}) {
     SCOPED_TRACE(strformat("{} {}", name(dtype), columns));
-    const Kernel kernel = bound(dtype, columns, lanes);
-    const LinearProgram p = expect_same_on(target, kernel, buffers_of(kernel));
-    EXPECT_EQ(count(p, Op::Trn), steps);
-    EXPECT_EQ(count(p, Op::Load), loads);
+    expect_transposed(target, bound(dtype, columns, lanes), steps, loads);
   }
 }
 
@@ -112,10 +113,7 @@ TEST(TransposeLoads, OfBytesAndHalves) {
         Case{DType::F16, 8, 8, 24, 8}, Case{DType::F16, 7, 16, 0, 112},
         Case{DType::U16, 8, 4, 0, 32}}) {
     SCOPED_TRACE(strformat("{} {} of {}", name(dtype), columns, lanes));
-    const Kernel kernel = bound(dtype, columns, lanes);
-    const LinearProgram p = expect_same_on(target, kernel, buffers_of(kernel));
-    EXPECT_EQ(count(p, Op::Trn), steps);
-    EXPECT_EQ(count(p, Op::Load), loads);
+    expect_transposed(target, bound(dtype, columns, lanes), steps, loads);
   }
   CpuFeatures older = target.cpu;
   older.set(CpuFeature::Avx512vbmi, false);

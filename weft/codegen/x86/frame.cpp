@@ -77,6 +77,7 @@ std::vector<CodeLine> lines_without_places(const MachineProgram& program, Core c
     CodeLine& line = out.emplace_back(i);
     if (i.form >= x86::kForms) return;
     line.flow = flow_of(i);
+    // Behind the frame lies where the stack was, which is no spilled value.
     if (i.address.displacement < program.frame_bytes) line.frame = frame_use(i);
     line.latency = x86::latency(i, core);
     line.port = x86::port_name(i);
