@@ -18,6 +18,9 @@ constexpr int64_t kRows = 8;
 // products.
 constexpr int64_t kRowsOfVectors = 6;
 constexpr int kRegisters = 32;
+// Six sums side by side are summed in another order than fewer are (kEnoughAccumulators of
+// lower/unroll.cpp), and words that are scaled one by one have no other that is kept.
+constexpr int64_t kRowsOfWords = 5;
 constexpr int64_t kMostWords = 16;  // of a part
 constexpr int64_t kCopies = 4;      // of vectors of words
 
@@ -139,7 +142,7 @@ std::optional<ByteSums> tile_byte_sums(const KernelInfo& info, const Target& tar
   const RangeMask packed = packed_ranges(info);
   if (const RangeMask words = scaled_words(info, lanes); words != 0) {
     cut_words(info, words, lanes, out);
-    cut_rows(info, packed, kRows, out);
+    cut_rows(info, packed, kRowsOfWords, out);
     return out;
   }
   if (!target.permutes_pairs(DType::U32)) return std::nullopt;

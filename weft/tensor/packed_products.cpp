@@ -80,11 +80,6 @@ Tensor words_of(const Tensor& codes) {
   return packed::words_of(codes.unflatten(1, {codes.size(1) / kWord, kWord}));
 }
 
-/// (.., parts) as (.., parts * times).
-Tensor each_so_often(const Tensor& x, int64_t times) {
-  return times == 1 ? x : x.repeat_interleave(times, -1);
-}
-
 Tensor dot4(const Tensor& words, const Tensor& with, const Tensor& sum) {
   const OpScope scope(words, CallSite::here());
   const NodeRef operands[] = {words.node(), with.node(), sum.node()};
@@ -117,7 +112,9 @@ struct CodedRows {
 };
 
 /// (rows, parts) of what has one number for several of them.
-Tensor of_parts(const Tensor& x, int64_t parts) { return each_so_often(x, parts / x.size(1)); }
+Tensor of_parts(const Tensor& x, int64_t parts) {
+  return parts == x.size(1) ? x : x.repeat_interleave(parts / x.size(1), -1);
+}
 
 /// i32, (rows, parts): what the codes of each part sum up to.
 Tensor sums_of(const Tensor& codes, int64_t parts) {

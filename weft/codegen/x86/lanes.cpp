@@ -334,7 +334,7 @@ Vector X86Selector::repeated(NodeRef n) {
   Vector out{{}, size, n->lanes};
   NodeRef of = n->src(0)->op == Op::Lane ? n->src(0)->src(0) : n;
   if (is_bool(n->dtype) || size < 32 || l.width < 256 || !usable(Form::VPermD) ||
-      layout(size, of->lanes).parts != 1)
+      of->lanes > l.per_part)
     return out;
   for (NodeRef s : n->src())
     if (s->op != Op::Lane || s->src(0) != of) return out;
