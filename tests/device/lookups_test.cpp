@@ -70,6 +70,32 @@ LinearProgram gather(int lanes) {
   });
 }
 
+/// Which lane of `from` a lane of `to` takes.
+using Places = int (*)(int lane, int from, int to);
+constexpr Places kPlaces[] = {
+    [](int lane, int from, int) { return lane % from; },
+    [](int lane, int from, int) { return from - 1 - lane % from; },
+    [](int lane, int from, int to) { return from < to ? lane * from / to : lane * 2 % from; },
+    [](int lane, int from, int) { return (lane * 7 + 3) % from; }};
+
+/// Where the vector of `from` lanes begins whose lanes become numbers `at` on.
+int begin_of(int at, int from) { return at & (static_cast<int>(kCount) - from); }
+
+LinearProgram lanes_of(int from, int to, Places places) {
+  ProgramBuilder b(strformat("lanes_{}_{}", from, to));
+  NodeRef out = b.param(DType::U32, true), in = b.param(DType::U32);
+  b.param(DType::U32);
+  NodeRef range = b.open(b.i32(kCount / to), Binding::Core);
+  NodeRef index = b.alu(Op::Mul, {range, b.i32(to)});
+  NodeRef x = b.load(in, b.alu(Op::And, {index, b.i32(begin_of(-1, from))}), from);
+  std::vector<NodeRef> taken;
+  for (int k = 0; k < to; ++k)
+    taken.push_back(b.emit(Op::Lane, DType::U32, {x}, {places(k, from, to)}));
+  b.store(out, index, b.emit(Op::Vec, DType::U32, taken, {}, to));
+  b.close(range);
+  return b.build();
+}
+
 class Lookups : public ::testing::TestWithParam<std::string> {
  protected:
   static void check(std::vector<LinearProgram> programs, const std::vector<int>& lanes,
@@ -119,6 +145,21 @@ TEST_P(Lookups, WordsWhosePlacesAreLanes) {
   std::vector<uint32_t> want;
   for (const uint32_t word : words) want.push_back(words[word & (kCount - 1)]);
   check(std::move(programs), lanes, want);
+}
+
+/// Of a shorter vector or a longer one, each once or several times.
+TEST_P(Lookups, LanesOfAnotherVector) {
+  const std::vector<uint32_t> words = some_words();
+  for (const int from : kWidths)
+    for (const int to : kWidths)
+      for (const Places places : kPlaces) {
+        if (from == 1 || to == 1) continue;
+        std::vector<uint32_t> want;
+        for (int i = 0; i < kCount; ++i)
+          want.push_back(
+              words[static_cast<size_t>(begin_of(i / to * to, from) + places(i % to, from, to))]);
+        check({lanes_of(from, to, places)}, {to}, want);
+      }
 }
 
 INSTANTIATE_TEST_SUITE_P(Levels, Lookups, ::testing::ValuesIn(testing::isa_levels()));

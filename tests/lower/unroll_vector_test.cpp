@@ -129,6 +129,28 @@ TEST(LowerVector, GatherPerLane) {
   expect_same(k.kernel(), {numbers(DType::I64, 8), numbers(DType::F32, 3), zeros(DType::F32, 8)});
 }
 
+/// What several lanes take alike is loaded as a vector of what there is, and computed on that.
+TEST(LowerVector, FewElementsOfManyLanes) {
+  for (const DType dtype : {DType::F32, DType::U8, DType::I16, DType::F64})
+    for (const int64_t each : {2, 4, 8}) {
+      const int64_t few = 16 / each;
+      KernelBuilder k;
+      NodeRef i = k.range(3, 0), v = k.range(16, 1, Binding::Vector);
+      const auto rows = [&](int64_t size, NodeRef within) {
+        return k.g.add(k.g.mul(i, k.index(size)), within);
+      };
+      NodeRef x = k.load(k.param(0, dtype, 3 * few), rows(few, k.g.idiv(v, k.index(each))));
+      NodeRef y = k.load(k.param(1, dtype, 3 * few), rows(few, k.g.mod(v, k.index(few))));
+      k.store(k.param(2, dtype, 48), rows(16, v), k.g.add(k.g.mul(x, x), y));
+      const auto p =
+          expect_same(k.kernel(), {numbers(dtype, static_cast<size_t>(3 * few)),
+                                   numbers(dtype, static_cast<size_t>(3 * few)), zeros(dtype, 48)});
+      EXPECT_EQ(count(p, Op::Load), 2u) << print_program(p);
+      EXPECT_EQ(vector_nodes(p, Op::Mul, static_cast<int>(few)), 1u);
+      EXPECT_EQ(vector_nodes(p, Op::Add, 16), 1u);
+    }
+}
+
 TEST(LowerVector, ReductionOverAVector) {
   for (Fold fold : {Fold::Add, Fold::Max}) {
     KernelBuilder k;

@@ -54,6 +54,44 @@ void transpose_blocks(Graph& g, std::span<NodeRef> vectors) {
     }
 }
 
+namespace {
+
+/// What `n` takes all its lanes from, where that has fewer; else null.
+NodeRef shorter(NodeRef n) {
+  if (n->op != Op::Vec || n->src(0)->op != Op::Lane || is_bool(n->dtype)) return nullptr;
+  NodeRef of = n->src(0)->src(0);
+  const bool all = std::ranges::all_of(
+      n->src(), [&](NodeRef s) { return s->op == Op::Lane && s->src(0) == of; });
+  return all && of->lanes < n->lanes ? of : nullptr;
+}
+
+bool takes_same_lanes(NodeRef a, NodeRef b) {
+  return std::ranges::equal(
+      a->src(), b->src(), {}, [](NodeRef s) { return s->int_arg(0); },
+      [](NodeRef s) { return s->int_arg(0); });
+}
+
+/// The same of shorter vectors whose lanes the operands take alike; null where they do not.
+NodeRef of_shorter(Graph& g, Op op, DType dtype, std::span<const NodeRef> operands) {
+  const auto found = std::ranges::find_if(operands, shorter);
+  if (found == operands.end() || is_bool(dtype)) return nullptr;
+  NodeRef like = *found;
+  const uint16_t count = shorter(like)->lanes;
+  SmallVector<NodeRef, 4> src;
+  for (NodeRef s : operands) {
+    NodeRef of = shorter(s);
+    const bool alike = of && of->lanes == count && takes_same_lanes(s, like);
+    if (!alike && s->op != Op::Splat) return nullptr;
+    src.push_back(alike ? of : splat(g, s->src(0), count));
+  }
+  NodeRef n = elementwise(g, op, dtype, src);
+  SmallVector<NodeRef, 16> lanes;
+  for (NodeRef s : like->src()) lanes.push_back(lane(g, n, static_cast<size_t>(s->int_arg(0))));
+  return vec(g, lanes);
+}
+
+}  // namespace
+
 NodeRef elementwise(Graph& g, Op op, DType dtype, std::span<const NodeRef> src) {
   uint16_t lanes = 1;
   for (NodeRef s : src) lanes = std::max(lanes, s->lanes);
@@ -62,6 +100,7 @@ NodeRef elementwise(Graph& g, Op op, DType dtype, std::span<const NodeRef> src) 
                                    [](NodeRef s) { return s->lanes == 1 || s->op == Op::Splat; });
   SmallVector<NodeRef, 4> operands;
   for (NodeRef s : src) operands.push_back(uniform ? lane(g, s, 0) : splat(g, s, lanes));
+  if (NodeRef few = of_shorter(g, op, dtype, operands)) return few;
   // What is equal in all lanes is computed once.
   const NodeRef n = g.make({op, dtype, operands, {}, {}, uniform ? uint16_t{1} : lanes});
   return splat(g, n, lanes);

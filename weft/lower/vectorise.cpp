@@ -1,5 +1,8 @@
 // Vector ranges: data that depends on one gets lanes; index arithmetic stays scalar, once per lane
 // where it must.
+#include <algorithm>
+#include <bit>
+
 #include "weft/base/error.h"
 #include "weft/base/small_vector.h"
 #include "weft/graph/fold.h"
@@ -132,8 +135,9 @@ class Vectoriser {
       NodeRef mask = n->nsrc > 2 ? at_lane(n->src(2), range, k) : nullptr;
       elements.push_back(load(n, index_at(n->src(1), range, even ? &stride : nullptr, k), mask, 1));
     }
-    gathered_.push_back(vec(g_, elements));
     shared_[n] = is_of_few(elements);
+    if (NodeRef once = loaded_once(elements)) return once;
+    gathered_.push_back(vec(g_, elements));
     return gathered_.back();
   }
 
@@ -318,6 +322,33 @@ class Vectoriser {
     SmallVector<NodeRef, 16> elements;
     for (size_t k = count; k-- > 0;) elements.push_back(lane(g_, forward, k));
     return vec(g_, elements);
+  }
+
+  /// Lanes of one shorter vector where that holds all that is loaded, which lies side by side; null
+  /// where it is anything else.
+  NodeRef loaded_once(std::span<const NodeRef> loads) {
+    NodeRef one = loads[0];
+    const int64_t step = bits(one->dtype) / bits(one->src(0)->dtype);
+    NodeRef rest = split_offset(g_, one->src(1)).rest;
+    std::vector<int64_t> at;
+    for (NodeRef load : loads) {
+      const Offset offset = split_offset(g_, load->src(1));
+      if (is_bool(load->dtype) || load->nsrc > 2 || offset.rest != rest) return nullptr;
+      at.push_back(offset.constant);
+    }
+    std::vector<int64_t> places = at;
+    std::ranges::sort(places);
+    places.erase(std::unique(places.begin(), places.end()), places.end());
+    const auto count = static_cast<uint16_t>(places.size());
+    if (count == 1 || 2 * count > loads.size() || !std::has_single_bit(count)) return nullptr;
+    for (size_t k = 0; k < count; ++k)
+      if (places[k] != places[0] + static_cast<int64_t>(k) * step) return nullptr;
+    NodeRef lowest = loads[static_cast<size_t>(std::ranges::find(at, places[0]) - at.begin())];
+    NodeRef all = g_.intern({Op::Load, one->dtype, lowest->src(), one->ints(), {}, count});
+    SmallVector<NodeRef, 16> lanes;
+    for (const int64_t place : at)
+      lanes.push_back(lane(g_, all, static_cast<size_t>((place - places[0]) / step)));
+    return vec(g_, lanes);
   }
 
   /// The vector range itself is one whose values differ in the index.

@@ -11,12 +11,16 @@ namespace weft::optimize {
 /// many a tile has.
 bool scales_sums(const KernelInfo& info);
 
+/// Ranges of packed words that are scaled one by one, in whole vectors, which take pieces of rows
+/// as they lie.
+RangeMask scaled_words(const KernelInfo& info, int64_t lanes);
+
 struct ByteSums {
   Tiling tiling;
   int innermost = -1;  ///< the range of the rows
 };
-/// Where rows of words can be transposed in registers, lanes are columns: what a part sums stays in
-/// its lane, and is scaled there. A tile has as many rows as registers hold.
+/// Lanes are words that are scaled one by one; or columns, where rows of words can be transposed in
+/// registers. A tile has as many rows as registers hold.
 std::optional<ByteSums> tile_byte_sums(const KernelInfo& info, const Target& target);
 
 }  // namespace weft::optimize

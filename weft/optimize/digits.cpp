@@ -5,6 +5,7 @@
 
 #include "weft/graph/index_algebra.h"
 #include "weft/graph/walks.h"
+#include "weft/optimize/byte_sums.h"
 #include "weft/optimize/steady.h"
 
 namespace weft::optimize {
@@ -92,6 +93,7 @@ std::vector<int64_t> groups_of_masks(const KernelInfo& info, int64_t lanes) {
 std::vector<Digits> find_digits(const KernelInfo& info, int64_t lanes) {
   const RangeMask lookups = looked_up(info);
   const NodeMap<bool> in_addresses = lookups == 0 ? NodeMap<bool>() : remainders_in_addresses(info);
+  const RangeMask words = scaled_words(info, lanes);
   std::vector<SmallVector<int64_t, 4>> divisors(info.ranges.size());
   for (NodeRef n : info.order) {
     if (n->op != Op::IDiv && n->op != Op::Mod) continue;
@@ -101,6 +103,7 @@ std::vector<Digits> find_digits(const KernelInfo& info, int64_t lanes) {
     const RangeInfo& r = info.ranges[range];
     if (r.sequential || n->src(1)->op != Op::Const) continue;
     const int64_t divisor = n->src(1)->vmin;
+    if ((words & bit(range)) != 0 && divisor < lanes) continue;
     // A vector of what is looked up has one element for each group of lanes.
     const bool within =
         (lookups & bit(range)) != 0 && divisor * kFewestGroups <= lanes && r.extent % lanes == 0;

@@ -355,7 +355,9 @@ bool Planner::is_widened(NodeRef n, const std::vector<Use>& wanted, double total
 
 namespace {
 
-bool sums_bytes(NodeRef n) { return n->op == Op::Reduce && moved(n->src(0))->op == Op::Dot4; }
+bool sums_bytes(NodeRef n) {
+  return n->op == Op::Dot4 || (n->op == Op::Reduce && moved(n->src(0))->op == Op::Dot4);
+}
 
 /// Whether it is such a sum, or that and an offset.
 bool is_sum_of_bytes(NodeRef n) {

@@ -9,7 +9,7 @@ namespace weft {
 namespace packed {
 
 Coded coded(const Tensor& blocks, Codec codec, CodesAs as) {
-  const Block b(blocks, CodesAs::Numbers, as == CodesAs::Words), q(blocks, as);
+  const Block b(blocks, CodesAs::Numbers, as == CodesAs::AllWords), q(blocks, as);
   switch (codec) {
 #define WEFT_PLAIN(id, Name, dtype) \
   case Codec::Name: break;

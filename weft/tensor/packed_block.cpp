@@ -268,6 +268,8 @@ Tensor Block::shifted_grid(const Grid& grid, const Tensor& index, const Tensor& 
   return chosen(table, codes | every(times, bits));
 }
 
+Tensor words_of(const Tensor& bytes) { return joined(bytes, DType::U32); }
+
 Tensor numbers_of(const Coded& c) {
   const Tensor codes = c.zero == 0 ? c.codes : c.codes - c.zero;
   const Tensor y = each(c.scale) * groups(codes, c.scale.size(1));

@@ -33,8 +33,9 @@ inline constexpr Table kValues4 = {1,   24,  45,  63,  79,  93,  106, 118,
 /// Twice the values of e2m1, and 12 more: 0, 1, 2, 3, 4, 6, 8, 12 and their negatives.
 inline constexpr Table kTwiceE2m1 = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0};
 
-/// How codes are given: numbers, or words of four of them, each a byte, the first in the lowest.
-enum class CodesAs : uint8_t { Numbers, Words };
+/// How codes are given: numbers, or words of four of them, each a byte, the first in the lowest;
+/// and with AllWords scales are made of words, too, as far as they are of bytes.
+enum class CodesAs : uint8_t { Numbers, Words, AllWords };
 
 class Block {
  public:
@@ -42,7 +43,7 @@ class Block {
   /// groups of bytes, bits32(), signed_bytes(), trits(), and what is looked up.
   /// `by_words`: bytes are taken out of words where they are read, too.
   explicit Block(Tensor bytes, CodesAs codes = CodesAs::Numbers, bool by_words = false)
-      : bytes_(std::move(bytes)), words_(codes == CodesAs::Words), by_words_(by_words) {}
+      : bytes_(std::move(bytes)), words_(codes != CodesAs::Numbers), by_words_(by_words) {}
 
   // `count` numbers from byte `at` on.
   Tensor u8(int64_t at, int64_t count) const;
@@ -106,10 +107,11 @@ Tensor each(const Tensor& x);                   ///< (blocks, n) to (blocks, n, 
 Tensor groups(const Tensor& x, int64_t count);  ///< (blocks, n) to (blocks, count, n / count)
 Tensor every(int64_t times, const Tensor& x);   ///< each element so often
 Tensor bytes_of(const Tensor& words);           ///< the four bytes of each
-Tensor triples(const Tensor& u16);              ///< the four triples of bits of each
-Tensor with_parity(const Tensor& sevens);       ///< an eighth bit that makes the set ones even
-Tensor signs_of_sevens(const Tensor& words);    ///< the four times seven bits of each, so
-Tensor half_power(const Tensor& e8m0);          ///< 2^(x - 128)
-Tensor half_e4m3(const Tensor& x);              ///< half an unsigned e4m3; 0 for 127
+Tensor words_of(const Tensor& bytes);      ///< of each four along the last axis, the first lowest
+Tensor triples(const Tensor& u16);         ///< the four triples of bits of each
+Tensor with_parity(const Tensor& sevens);  ///< an eighth bit that makes the set ones even
+Tensor signs_of_sevens(const Tensor& words);  ///< the four times seven bits of each, so
+Tensor half_power(const Tensor& e8m0);        ///< 2^(x - 128)
+Tensor half_e4m3(const Tensor& x);            ///< half an unsigned e4m3; 0 for 127
 
 }  // namespace weft::packed

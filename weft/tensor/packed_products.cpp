@@ -9,6 +9,8 @@
 #include "weft/tensor/elementwise.h"
 #include "weft/tensor/packed.h"
 #include "weft/tensor/packed_block.h"
+#include "weft/tensor/packed_products.h"
+#include "weft/tensor/tracing.h"
 #include "weft/tensor/transforms.h"
 
 namespace weft {
@@ -21,6 +23,12 @@ constexpr int64_t kFewRows = 6;
 constexpr int64_t kMostRows = 32;
 // Numbers of x that share a scale, and of a word.
 constexpr int64_t kBlock = 32, kWord = 4;
+// Words that are summed side by side: as many as the longest vectors have lanes.
+constexpr int64_t kLanes = 16;
+// Columns side by side take a transposition of what is read, words side by side a scale for each.
+constexpr int64_t kBitsByWords = 6;
+// Of codes that are decoded at a time for many rows: a part of L2.
+constexpr int64_t kBlockBytes = 1 << 19;
 constexpr float kLargest = 127;
 
 /// Bytes that a weight is decoded from.
@@ -54,22 +62,22 @@ std::optional<PackedWeight> packed_weight(const Tensor& weight) {
 
 /// (rows, sum) rounded to bytes.
 struct RoundedRows {
-  Tensor codes;  ///< (rows, sum) i8
+  Tensor codes;  ///< (rows, sum) u8, the bits of i8
   Tensor scale;  ///< (rows, blocks) f32
 };
 
 RoundedRows rounded(const Tensor& x) {
   constexpr float kNothing = 0x1p-119f;  // what 127 divided by may be infinite
   const Tensor blocks = x.unflatten(1, {x.size(1) / kBlock, kBlock});
-  const Tensor largest = blocks.abs().max({-1}, true);
+  const Tensor largest = blocks.abs().max({-1}, true).contiguous();
   const Tensor inverse = (largest > kNothing).where(kLargest / largest, 0.f);
-  return {(blocks * inverse).round().cast(DType::I8).flatten(1, -1).contiguous(),
-          (largest * (1 / kLargest)).flatten(1, -1).contiguous()};
+  const Tensor codes = (blocks * inverse).round().cast(DType::I8).bitcast(DType::U8);
+  return {codes.flatten(1, -1).contiguous(), (largest * (1 / kLargest)).flatten(1, -1)};
 }
 
-/// (.., parts) as (.., parts * times).
-Tensor each_so_often(const Tensor& x, int64_t times) {
-  return times == 1 ? x : x.repeat_interleave(times, -1);
+/// (rows, sum / 4) u32, read from where the codes lie.
+Tensor words_of(const Tensor& codes) {
+  return packed::words_of(codes.unflatten(1, {codes.size(1) / kWord, kWord}));
 }
 
 Tensor dot4(const Tensor& words, const Tensor& with, const Tensor& sum) {
@@ -86,68 +94,139 @@ Tensor add_product(const Tensor& sum, const Tensor& a, const Tensor& b) {
   return sum.defined() ? elementwise::multiply_add(a, b, sum) : a * b;
 }
 
-/// Products of bytes: (rows, sum) by the packed rows of one matrix, or each by those of its own. A
-/// block has parts, of at most as many numbers as share a scale; what a part sums is exact, so that
-/// only the order of the parts counts.
-class ByteProducts {
- public:
-  /// `shape`: (columns, sum), or (rows, columns, sum).
-  ByteProducts(const PackedWeight& w, const Dims& shape)
-      : matrices_(shape.size() == 3 ? shape[0].value() : 1),
-        columns_(shape[shape.size() - 2].value()),
-        blocks_(shape.back().value() / row(w.codec).elements),
-        coded_(packed::coded(blocks_of(w), w.codec, packed::CodesAs::Words)),
-        parts_(std::max(coded_.scale.size(1), row(w.codec).elements / kBlock)),
-        words_(row(w.codec).elements / parts_ / kWord) {}
+/// Rows of packed matrices. A block has parts, of at most as many numbers as share a scale; what a
+/// part of one row times another sums is exact.
+struct CodedRows {
+  /// `shape`: (columns, sum), or (matrices, columns, sum).
+  CodedRows(const PackedWeight& w, const Dims& shape, packed::CodesAs as)
+      : matrices(shape.size() == 3 ? shape[0].value() : 1),
+        columns(shape[shape.size() - 2].value()),
+        blocks(shape.back().value() / row(w.codec).elements),
+        coded(packed::coded(blocks_of(w), w.codec, as)),
+        parts(std::max(coded.scale.size(1), row(w.codec).elements / kBlock)),
+        words(row(w.codec).elements / parts / kWord) {}
 
-  /// (rows, columns). What is summed last, by blocks, is (rows, columns, blocks).
-  Tensor operator()(const Tensor& x) const {
-    const RoundedRows rows = rounded(x);
-    const Tensor words = by_parts(rows.codes.bitcast(DType::U32));
-    const Tensor sums = by_parts(rows.codes).sum({4}, false, DType::I32),
-                 with = of_rows(rows.scale);
-    const Tensor first = coded_.zero != 0 ? (sums * -coded_.zero).contiguous() : Tensor();
-    const Tensor less =
-        coded_.min.defined() ? (-(sums.cast(DType::F32) * with)).contiguous() : Tensor();
-    Tensor sum;
-    for (int64_t part = 0; part < parts_; ++part) {
-      Tensor dot = this->dot(words, part);
-      if (first.defined()) dot = dot + one(first, part);
-      sum =
-          add_product(sum, dot.cast(DType::F32) * one(with, part), of_columns(coded_.scale, part));
-      if (less.defined()) sum = add_product(sum, one(less, part), of_columns(coded_.min, part));
-    }
-    return sum.sum({2});
-  }
-
- private:
-  static Tensor one(const Tensor& x, int64_t part) { return x.index({kEllipsis, part}); }
-
-  /// (rows, sum) as (rows, 1, blocks, parts, ..).
-  Tensor by_parts(const Tensor& x) const {
-    return x.unflatten(1, {1, blocks_, parts_, x.size(1) / blocks_ / parts_});
-  }
-  /// A number for every part of x: (rows, 1, blocks, parts).
-  Tensor of_rows(const Tensor& x) const {
-    const Tensor each = x.unflatten(1, {1, blocks_, x.size(1) / blocks_});
-    return each_so_often(each, parts_ / each.size(-1));
-  }
-  /// (1 or rows, columns, blocks).
-  Tensor of_columns(const Tensor& x, int64_t part) const {
-    return one(x, part * x.size(1) / parts_).reshape({matrices_, columns_, blocks_});
-  }
-
-  /// i32, (rows, columns, blocks).
-  Tensor dot(const Tensor& words, int64_t part) const {
-    const auto of = [&](const Tensor& t) { return t.index({kEllipsis, part, Slice()}); };
-    const Tensor codes = of(coded_.codes.reshape({matrices_, columns_, blocks_, parts_, words_}));
-    return dot4(codes, of(words), Tensor::full({}, 0, DType::I32)).sum({3}, false, DType::I32);
-  }
-
-  const int64_t matrices_, columns_, blocks_;
-  const packed::Coded coded_;
-  const int64_t parts_, words_;
+  int64_t matrices, columns, blocks;
+  packed::Coded coded;
+  int64_t parts, words;  ///< of a block, of a part
 };
+
+/// (rows, parts) of what has one number for several of them.
+Tensor of_parts(const Tensor& x, int64_t parts) {
+  return parts == x.size(1) ? x : x.repeat_interleave(parts / x.size(1), -1);
+}
+
+/// i32, (rows, parts): what the codes of each part sum up to.
+Tensor sums_of(const Tensor& codes, int64_t parts) {
+  const Tensor words = words_of(codes).unflatten(1, {parts, -1});
+  return dot4(Tensor::full({}, 0x01010101, DType::U32), words, Tensor::full({}, 0, DType::I32))
+      .sum({2}, false, DType::I32);
+}
+
+/// Of few rows: (rows, columns), where each has a matrix of its own or all have one. Parts are
+/// scaled one after the other, so that columns may lie side by side: only their order counts.
+Tensor of_few_rows(const PackedWeight& w, const Dims& shape, const RoundedRows& rows) {
+  const CodedRows m(w, shape, packed::CodesAs::AllWords);
+  const auto by_parts = [&](const Tensor& x) {
+    return x.unflatten(1, {1, m.blocks, m.parts, x.size(1) / m.blocks / m.parts});
+  };
+  const auto one = [](const Tensor& x, int64_t part) { return x.index({kEllipsis, part}); };
+  // (1 or rows, columns, blocks).
+  const auto of_columns = [&](const Tensor& x, int64_t part) {
+    return one(x, part * x.size(1) / m.parts).reshape({m.matrices, m.columns, m.blocks});
+  };
+  const Tensor words = by_parts(words_of(rows.codes));
+  const Tensor codes = m.coded.codes.reshape({m.matrices, m.columns, m.blocks, m.parts, m.words});
+  const auto number = [&](const Tensor& x) { return by_parts(x).squeeze(-1); };
+  const Tensor sums = number(sums_of(rows.codes, m.blocks * m.parts)),
+               with = number(of_parts(rows.scale, m.blocks * m.parts));
+  const Tensor first = m.coded.zero != 0 ? (sums * -m.coded.zero).contiguous() : Tensor();
+  const Tensor less =
+      m.coded.min.defined() ? (-(sums.cast(DType::F32) * with)).contiguous() : Tensor();
+  Tensor sum;
+  for (int64_t part = 0; part < m.parts; ++part) {
+    const auto of = [&](const Tensor& t) { return t.index({kEllipsis, part, Slice()}); };
+    Tensor dot = dot4(of(codes), of(words), Tensor::full({}, 0, DType::I32))
+                     .sum({3}, false, DType::I32);  // (rows, columns, blocks)
+    if (first.defined()) dot = dot + one(first, part);
+    sum = add_product(sum, dot.cast(DType::F32) * one(with, part), of_columns(m.coded.scale, part));
+    if (less.defined()) sum = add_product(sum, one(less, part), of_columns(m.coded.min, part));
+  }
+  return sum.sum({2});
+}
+
+/// The same where words that lie side by side are scaled and summed side by side: none of another
+/// column is beside them.
+Tensor of_words(const PackedWeight& w, const Dims& shape, const RoundedRows& rows) {
+  const CodedRows m(w, shape, packed::CodesAs::Words);
+  const int64_t words = m.parts * m.words;  // of a block
+  const auto of_rows = [&](const Tensor& t) { return t.unflatten(1, {1, m.blocks, -1, kLanes}); };
+  const auto of_columns = [&](const Tensor& t) {
+    return of_parts(t, words).reshape({m.matrices, m.columns, m.blocks, -1, kLanes});
+  };
+  const Tensor sums = sums_of(rows.codes, m.blocks * words),
+               with = of_parts(rows.scale, m.blocks * words).contiguous();
+  const Tensor first = m.coded.zero != 0 ? of_rows((sums * -m.coded.zero).contiguous())
+                                         : Tensor::full({}, 0, DType::I32);
+  const Tensor dot = dot4(of_columns(m.coded.codes), of_rows(words_of(rows.codes)), first);
+  Tensor sum = dot.cast(DType::F32) * of_rows(with) * of_columns(m.coded.scale);
+  if (m.coded.min.defined())
+    sum = add_product(sum, of_rows((-(sums.cast(DType::F32) * with)).contiguous()),
+                      of_columns(m.coded.min));
+  return sum.sum({2, 3, 4});
+}
+
+bool is_by_words(Codec codec) {
+  const CodecRow& format = row(codec);
+  return format.elements % (kLanes * kWord) == 0 &&
+         format.bytes * 8 > kBitsByWords * format.elements;
+}
+
+/// Columns whose codes are decoded at a time: as many as L2 holds, in vectors; 0 where there are no
+/// such blocks.
+int64_t columns_of_block(int64_t columns, int64_t sum) {
+  int64_t most = std::min(columns, kBlockBytes / sum) / kLanes * kLanes;
+  while (most > 0 && columns % most != 0) most -= kLanes;
+  return most;
+}
+
+/// Of many rows: (rows, columns). Codes and scales of a block of columns are decoded once for all
+/// of them, to where vectors of columns lie side by side.
+Tensor of_many_rows(const PackedWeight& w, const Dims& shape, const RoundedRows& rows) {
+  const int64_t columns = shape[0].value(), sum = shape[1].value(), count = rows.codes.size(0);
+  const int64_t width = columns_of_block(columns, sum);
+  const packed::Coded like = packed::coded(blocks_of(w), w.codec, packed::CodesAs::AllWords);
+  const int64_t parts = std::max(sum / row(w.codec).elements * like.scale.size(1), sum / kBlock);
+  const auto of_rows = [&](const Tensor& t) {
+    return t.reshape({count, 1, parts, -1}).contiguous();
+  };
+  const Tensor sums = sums_of(rows.codes, parts), with = of_parts(rows.scale, parts);
+  RepeatInputs in;
+  in.count = columns / width;
+  in.apart = true;
+  in.stacked = {w.bytes.reshape({in.count, -1})};
+  in.whole = {words_of(rows.codes).reshape({count, 1, parts, -1}), of_rows(with),
+              of_rows(like.min.defined() ? -(sums.cast(DType::F32) * with) : sums * -like.zero)};
+  const auto body = [&](const Tensors& slices, const Tensors& whole, const Tensors&) {
+    const CodedRows m({slices[0], w.codec}, {width, sum}, packed::CodesAs::AllWords);
+    // (1, columns / lanes, parts, .., lanes).
+    const auto of_columns = [&](const Tensor& t, int64_t each) {
+      const Tensor lanes = t.reshape({1, width / kLanes, kLanes, parts, each});
+      return lanes.permute({0, 1, 3, 4, 2}).contiguous();
+    };
+    const auto of_part = [&](const Tensor& t) {
+      return of_columns(of_parts(t, m.parts), 1).squeeze(3);
+    };
+    const Tensor codes = of_columns(m.coded.codes, m.words);
+    Tensor dot = dot4(codes, whole[0].unsqueeze(-1), Tensor::full({}, 0, DType::I32))
+                     .sum({3}, false, DType::I32);  // (rows, columns / lanes, parts, lanes)
+    if (m.coded.zero != 0) dot = dot + whole[2];
+    Tensor y = dot.cast(DType::F32) * whole[1] * of_part(m.coded.scale);
+    if (m.coded.min.defined()) y = add_product(y, whole[2], of_part(m.coded.min));
+    return RepeatBody{{}, {y.sum({2})}};
+  };
+  return repeat(in, body).outs[0].permute({1, 0, 2, 3}).reshape({count, columns});
+}
 
 bool has_most_rows(const Tensor& x, int64_t most) {
   Dim rows = 1;
@@ -156,25 +235,6 @@ bool has_most_rows(const Tensor& x, int64_t most) {
 }
 
 /// x @ weight^T, of rounded x, where it is packed in codes; else nothing.
-std::optional<Tensor> by_bytes(const Tensor& x, const Tensor& weight) {
-  const bool each =
-      weight.ndim() == 3 && x.ndim() == 3 && x.dim(1) == 1 && x.dim(0) == weight.dim(0);
-  const bool fits = (weight.ndim() == 2 || each) && x.ndim() > 0 && is_float(x.dtype()) &&
-                    x.dim(-1).is_static() && x.size(-1) == weight.size(-1);
-  const auto packed = fits ? packed_weight(weight) : std::nullopt;
-  if (!packed) return std::nullopt;
-  const ByteProducts product(*packed, weight.dims());
-  Dims shape = x.dims();
-  shape.back() = weight.size(-2);
-  const auto forward = [&](const Tensors& in) {
-    return Tensors{product(in[0].cast(DType::F32).reshape({-1, weight.size(-1)})).reshape(shape)};
-  };
-  const auto backward = [&](const Tensors&, const Tensors&, const Tensors& up) {
-    return Tensors{up[0].matmul(weight)};
-  };
-  return with_gradient(forward, backward, {x})[0];
-}
-
 /// Packed, or kept in 16 bits.
 bool is_narrow(const Tensor& weight) {
   const OpScope scope(weight, CallSite::here());
@@ -183,7 +243,44 @@ bool is_narrow(const Tensor& weight) {
   return bits((n->op == Op::Cast ? n->src(0) : n)->dtype) <= 16 || packed_weight(weight);
 }
 
+/// Of the default device.
+bool has_unit(FunctionRef<bool(const MatrixUnit&)> is_one) {
+  const Target& target = Context::current().get<DeviceTable>().default_device().target();
+  return std::ranges::any_of(target.matrix_units, is_one);
+}
+bool multiplies_bytes() {
+  return has_unit([](const MatrixUnit& u) { return u.op == Op::Dot4; });
+}
+bool multiplies_bf16() {
+  return has_unit([](const MatrixUnit& u) { return u.left == DType::BF16; });
+}
+
 }  // namespace
+
+std::optional<Tensor> product_by_bytes(const Tensor& x, const Tensor& weight) {
+  const bool each =
+      weight.ndim() == 3 && x.ndim() == 3 && x.dim(1) == 1 && x.dim(0) == weight.dim(0);
+  const bool fits = (weight.ndim() == 2 || each) && x.ndim() > 0 && is_float(x.dtype()) &&
+                    x.dim(-1).is_static() && x.size(-1) == weight.size(-1);
+  const auto packed = fits ? packed_weight(weight) : std::nullopt;
+  if (!packed) return std::nullopt;
+  const bool many = !has_most_rows(x, kMostRows);
+  if (many &&
+      (each || !x.dims().is_static() || columns_of_block(weight.size(0), weight.size(1)) == 0))
+    return std::nullopt;
+  const bool words = is_by_words(packed->codec) && (each || has_most_rows(x, kFewRows));
+  Dims shape = x.dims();
+  shape.back() = weight.size(-2);
+  const auto forward = [&](const Tensors& in) {
+    const RoundedRows rows = rounded(in[0].cast(DType::F32).reshape({-1, weight.size(-1)}));
+    const auto product = many ? of_many_rows : words ? of_words : of_few_rows;
+    return Tensors{product(*packed, weight.dims(), rows).reshape(shape)};
+  };
+  const auto backward = [&](const Tensors&, const Tensors&, const Tensors& up) {
+    return Tensors{up[0].matmul(weight)};
+  };
+  return with_gradient(forward, backward, {x})[0];
+}
 
 std::optional<Factors> factors_named(std::string_view text) {
   if (text == "auto") return std::nullopt;
@@ -193,17 +290,13 @@ std::optional<Factors> factors_named(std::string_view text) {
   fail("factors", "there are no factors '{}': f32, bf16, q8, or auto", text);
 }
 
-Factors fastest_factors() {
-  const Target& target = Context::current().get<DeviceTable>().default_device().target();
-  const bool bytes = std::ranges::any_of(target.matrix_units,
-                                         [](const MatrixUnit& u) { return u.op == Op::Dot4; });
-  return bytes ? Factors::Q8 : Factors::F32;
-}
+Factors fastest_factors() { return multiplies_bytes() ? Factors::Q8 : Factors::F32; }
 
 Tensor product_with(const Tensor& x, const Tensor& weight, Factors factors, CallSite at) {
   const CallSiteScope scope(at);
-  if (factors == Factors::Q8 && has_most_rows(x, kMostRows))
-    if (const auto y = by_bytes(x, weight)) return *y;
+  const bool any = multiplies_bytes() && !multiplies_bf16();
+  if (factors == Factors::Q8 && (any || has_most_rows(x, kMostRows)))
+    if (const auto y = product_by_bytes(x, weight)) return *y;
   const bool rounds = factors == Factors::BF16 ? !has_most_rows(x, kFewRows)
                                                : factors == Factors::Q8 && is_narrow(weight) &&
                                                      !has_most_rows(x, kMostRows);

@@ -326,6 +326,31 @@ Vector X86Selector::spread(NodeRef n) {
   return out;
 }
 
+/// Lanes of one shorter vector, in one register, each in several; without parts where they are
+/// anything else.
+Vector X86Selector::repeated(NodeRef n) {
+  const int size = bits(n->dtype);
+  const Layout l = layout(size, n->lanes);
+  Vector out{{}, size, n->lanes};
+  NodeRef of = n->src(0)->op == Op::Lane ? n->src(0)->src(0) : n;
+  if (is_bool(n->dtype) || size < 32 || l.width < 256 || !usable(Form::VPermD) ||
+      of->lanes > l.per_part)
+    return out;
+  for (NodeRef s : n->src())
+    if (s->op != Op::Lane || s->src(0) != of) return out;
+  const Reg from = vector(of).parts[0];
+  for (int first = 0; first < n->lanes; first += l.per_part) {
+    std::vector<uint8_t> order;
+    for (int k = first; k < first + l.per_part; ++k)
+      for (int word = 0; word < size / 32; ++word)
+        add_word(order,
+                 static_cast<int>(n->src(static_cast<size_t>(k))->int_arg(0)) * size / 32 + word);
+    const Reg by = load_vector(DType::I32, l.width / 32, data_constant(std::move(order))).parts[0];
+    out.parts.push_back(vector_op(Form::VPermD, l.width, by, from));
+  }
+  return out;
+}
+
 /// Words whose places in memory are the lanes of a vector; without parts where they are anything
 /// else.
 Vector X86Selector::gathered(NodeRef n) {
@@ -370,6 +395,7 @@ Vector X86Selector::vec(NodeRef n) {
   if (Vector v = consecutive(n); !v.parts.empty()) return v;
   if (Vector v = concatenated(n); !v.parts.empty()) return v;
   if (Vector v = permuted(n); !v.parts.empty()) return v;
+  if (Vector v = repeated(n); !v.parts.empty()) return v;
   if (Vector v = gathered(n); !v.parts.empty()) return v;
   const bool constant = std::ranges::all_of(n->src(), [](NodeRef s) { return s->op == Op::Const; });
   if (Vector v = constant ? Vector() : spread(n); !v.parts.empty()) return v;
