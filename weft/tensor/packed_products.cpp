@@ -29,6 +29,7 @@ constexpr int64_t kLanes = 16;
 constexpr int64_t kBitsByWords = 6;
 // Of codes that are decoded at a time for many rows: a part of L2.
 constexpr int64_t kBlockBytes = 1 << 19;
+constexpr int64_t kFewestColumns = 64;
 constexpr float kLargest = 127;
 
 /// Bytes that a weight is decoded from.
@@ -155,8 +156,8 @@ Tensor of_few_rows(const PackedWeight& w, const Dims& shape, const RoundedRows& 
   return sum.sum({2});
 }
 
-/// The same where words that lie side by side are scaled and summed side by side: none of another
-/// column is beside them.
+/// The same, of words that lie side by side: each is scaled by itself, and columns come one after
+/// the other.
 Tensor of_words(const PackedWeight& w, const Dims& shape, const RoundedRows& rows) {
   const CodedRows m(w, shape, packed::CodesAs::Words);
   const int64_t words = m.parts * m.words;  // of a block
@@ -182,12 +183,12 @@ bool is_by_words(Codec codec) {
          format.bytes * 8 > kBitsByWords * format.elements;
 }
 
-/// Columns whose codes are decoded at a time: as many as L2 holds, in vectors; 0 where there are no
-/// such blocks.
+/// Columns whose codes are decoded at a time: as many as L2 holds, in vectors; 0 where no such
+/// number divides them, or only one so small that rounds would take longer than what they do.
 int64_t columns_of_block(int64_t columns, int64_t sum) {
   int64_t most = std::min(columns, kBlockBytes / sum) / kLanes * kLanes;
   while (most > 0 && columns % most != 0) most -= kLanes;
-  return most;
+  return most >= kFewestColumns || most == columns ? most : 0;
 }
 
 /// Of many rows: (rows, columns). Codes and scales of a block of columns are decoded once for all
@@ -234,7 +235,6 @@ bool has_most_rows(const Tensor& x, int64_t most) {
   return rows.is_static() && rows.value() <= most;
 }
 
-/// x @ weight^T, of rounded x, where it is packed in codes; else nothing.
 /// Packed, or kept in 16 bits.
 bool is_narrow(const Tensor& weight) {
   const OpScope scope(weight, CallSite::here());
