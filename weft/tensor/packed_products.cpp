@@ -177,10 +177,13 @@ Tensor of_words(const PackedWeight& w, const Dims& shape, const RoundedRows& row
   return sum.sum({2, 3, 4});
 }
 
-bool is_by_words(Codec codec) {
+/// How many rows, at most, are best multiplied by words side by side: all where registers cannot
+/// transpose what columns side by side need.
+int64_t most_rows_by_words(Codec codec, const Target& target) {
   const CodecRow& format = row(codec);
-  return format.elements % (kLanes * kWord) == 0 &&
-         format.bytes * 8 > kBitsByWords * format.elements;
+  if (format.elements % (kLanes * kWord) != 0) return 0;
+  if (target.vector_bits > 0 && !target.permutes_pairs(DType::U32)) return kMostRows;
+  return format.bytes * 8 > kBitsByWords * format.elements ? kFewRows : 0;
 }
 
 /// Columns whose codes are decoded at a time: as many as L2 holds, in vectors; 0 where no such
@@ -243,10 +246,11 @@ bool is_narrow(const Tensor& weight) {
   return bits((n->op == Op::Cast ? n->src(0) : n)->dtype) <= 16 || packed_weight(weight);
 }
 
-/// Of the default device.
+const Target& default_target() {
+  return Context::current().get<DeviceTable>().default_device().target();
+}
 bool has_unit(FunctionRef<bool(const MatrixUnit&)> is_one) {
-  const Target& target = Context::current().get<DeviceTable>().default_device().target();
-  return std::ranges::any_of(target.matrix_units, is_one);
+  return std::ranges::any_of(default_target().matrix_units, is_one);
 }
 bool multiplies_bytes() {
   return has_unit([](const MatrixUnit& u) { return u.op == Op::Dot4; });
@@ -268,7 +272,8 @@ std::optional<Tensor> product_by_bytes(const Tensor& x, const Tensor& weight) {
   if (many &&
       (each || !x.dims().is_static() || columns_of_block(weight.size(0), weight.size(1)) == 0))
     return std::nullopt;
-  const bool words = is_by_words(packed->codec) && (each || has_most_rows(x, kFewRows));
+  const int64_t by_words = most_rows_by_words(packed->codec, default_target());
+  const bool words = by_words > 0 && (each || has_most_rows(x, by_words));
   Dims shape = x.dims();
   shape.back() = weight.size(-2);
   const auto forward = [&](const Tensors& in) {
