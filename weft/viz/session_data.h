@@ -90,6 +90,7 @@ struct KernelRow {
   uint64_t spilled = 0, code_bytes = 0, compile_ns = 0;
   Bytes code = {};
   std::vector<std::string_view> applied = {};
+  std::vector<std::string_view> lines = {};  ///< all; `line` is the first and the last
   std::vector<uint32_t> passes = {};
   // of its launches
   uint64_t runs = 0, ns = 0;

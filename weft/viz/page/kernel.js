@@ -140,7 +140,7 @@ export class KernelPane {
     this.root.replaceChildren(
       element("h1", {}, `kernel ${k.kernel}: ${k.name}`),
       element("div", { className: "split" }, facts([
-        ["line", k.line ? link(k.line, () => go({ view: "lines" })) : ""], ["device", k.device], ["runs", count(k.runs)], ["time", `${time(k.ns)} in all, ${time(k.median_ns)} median, ${percent(k.share)} of all kernels`],
+        ["line", k.line ? link(k.line, () => go({ view: "lines" })) : ""], ["lines", k.lines.length > 2 ? k.lines.join(", ") : ""], ["device", k.device], ["runs", count(k.runs)], ["time", `${time(k.ns)} in all, ${time(k.median_ns)} median, ${percent(k.share)} of all kernels`],
         ["work", `${rate(k.flops, "FLOP")}, ${bytes(k.bytes)}`], ["speed", [k.gflops ? rate(k.gflops * 1e9, "FLOP/s") : "", k.gbytes ? rate(k.gbytes * 1e9, "B/s") : ""].filter(Boolean).join(", ")],
         ["compiled in", time(k.compile_ns)], ["code", k.code_bytes ? bytes(k.code_bytes) : ""], ["spilled", k.spilled ? `${k.spilled} registers` : ""],
         ["passes", k.passes?.length ? link(`${k.passes.length}, from pass ${k.passes[0]}`, () => go({ view: "pass", pass: k.passes[0] })) : ""],
