@@ -255,12 +255,21 @@ def test_a_node_is_shown_before_its_texts_are_there(page):
     sync_api.expect(page.locator("aside pre")).to_be_visible()
 
 
-def test_a_realization_that_was_never_scheduled_shows_what_was_compiled(page, recording):
-    """As of a program that was killed while it compiled."""
-    compiled = [p for p in asked(recording, "passes", realization=0, count=5000)["passes"] if p["kernel"] is None]
-    largest = max(compiled, key=lambda p: p["size_after"])
-    page.route("**/api/drawing?realization=0**", lambda route: route.fulfill(status=400, json={"error": {"message": "it had not ended"}}))
-    page.evaluate("location.hash = 'view=graph&realization=0&again=1'")
+def test_a_realization_that_was_never_scheduled_shows_what_was_compiled(browser, recording, tmp_path):
+    """Of a program that was killed while it compiled its largest realization."""
+    whole = pathlib.Path(recording).read_bytes()
+    most = max(asked(recording, "realizations")["realizations"], key=lambda r: r["compile_ns"])["realization"]
+    file = str(tmp_path / "cut.weftviz")
+
+    def compiled(cut):
+        pathlib.Path(file).write_bytes(whole[:cut])
+        rows = asked(file, "realizations")["realizations"]
+        return rows[most] if len(rows) > most else {"steps": -1, "passes": 0}
+    row = next(row for row in (compiled(len(whole) * part // 200) for part in range(1, 200)) if row["steps"] == 0 and row["passes"] > 0)
+    own = [p for p in asked(file, "passes", realization=most, count=5000)["passes"] if p["kernel"] is None]
+    largest = max(own, key=lambda p: p["size_after"])
+    process = subprocess.Popen([weft(), "viz", file, "--no-browser", "--json"], stdout=subprocess.PIPE, text=True)
+    page = opened(browser, json.loads(process.stdout.readline())["address"], where=f"&view=graph&realization={row['realization']}")
     sync_api.expect(page.locator("#main .head")).to_contain_text(f"{largest['name']}: ")
     assert page.locator("[role=alert]").count() == 0
     page.problems.clear()   # the browser's own word of the refusal
@@ -337,7 +346,7 @@ def test_long_texts_are_laid_out_where_they_are_seen(page, recording):
     kernel = max(kernels, key=lambda k: k["code_bytes"])["kernel"]
     page.evaluate(f"location.hash = 'view=kernel&kernel={kernel}'")
     rows = page.locator(".listing .part > div")
-    sync_api.expect(rows).to_have_count(code_of(recording, kernel)["total"])
+    sync_api.expect(rows).to_have_count(len(code_of(recording, kernel)["lines"]))
     seen = "[...document.querySelectorAll('.listing .part > div')].at(-1).checkVisibility({ contentVisibilityAuto: true })"
     comes_true(page, f"!{seen}")
     rows.last.scroll_into_view_if_needed()

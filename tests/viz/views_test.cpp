@@ -41,6 +41,7 @@ class Views : public RecordedTest {
 /// Lines, blocks, loops and lives fit each other and the recorded bytes.
 void Views::check_code(const std::string& kernel) const {
   const Json code = ask("code", {{"kernel", kernel}, {"count", "100000"}});
+  EXPECT_EQ(ask("kernel", {{"kernel", kernel}})["has_code"], true);
   ASSERT_EQ(code["lines"].size(), code["total"]);
   const size_t registers = code["registers"].size(), lines = code["lines"].size();
   EXPECT_GT(registers, 3U);
@@ -303,6 +304,7 @@ TEST_F(RecordedTest, code_is_there_where_weft_made_it) {
   EXPECT_ERROR(ask("code", {{"kernel", "0"}}),
                "viz.parameter: of kernel 0 no machine code of ours is recorded: its target is 'c'");
   EXPECT_ERROR(ask("graph", {{"kernel", "0"}}), "no machine code of ours");
+  EXPECT_EQ(ask("kernel", {{"kernel", "0"}})["has_code"], false);
   EXPECT_EQ(ask("roofline", {{"kernel", "0"}})["kernel"], 0);
 }
 

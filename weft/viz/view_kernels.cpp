@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "weft/base/error.h"
+#include "weft/viz/kernel_code.h"
 #include "weft/viz/plan_choices.h"
 #include "weft/viz/state.h"
 #include "weft/viz/view_parts.h"
@@ -196,7 +197,8 @@ std::string view_kernel(const Session& session, const Parameters& parameters) {
     json.begin_object().field("kind", t.kind).field("text", t.text).end_object();
   json.end_array().key("passes").begin_array();
   for (const uint32_t p : k.passes) json.value(p);
-  return json.end_array().end_object().take();
+  json.end_array().field("has_code", has_kernel_code(data, i));
+  return json.end_object().take();
 }
 
 std::string text_kernel(const Session& session, const Parameters& parameters, bool colour) {

@@ -48,6 +48,7 @@ export class GraphPane {
     try {
       const info = await view("drawing", asked);
       if (asked.group !== this.group || asked.open !== this.open.join(",")) return;
+      if (!info.nodes && await this.takePass()) return;
       this.tiles = new Tiles(asked, () => this.pane.redraw(), (error) => this.say(error.message));
       const first = !this.info;
       this.info = info;
@@ -57,7 +58,6 @@ export class GraphPane {
       this.pane.redraw();
       if (!info.fine) this.waitForFine(this.tiles);
     } catch (error) {
-      if (await this.takePass()) return;
       this.say(error.message);
       this.aside.replaceChildren(element("p", { className: "error", role: "alert" }, error.message));
     }
@@ -94,8 +94,8 @@ export class GraphPane {
   }
 
   showInfo() {
-    const { nodes, boxes, edges, fine, loops } = this.info;
-    this.title.textContent = (this.of ?? "") + [`${count(nodes)} nodes`, boxes !== nodes ? `${count(boxes)} boxes` : "", `${count(edges)} edges`,
+    const { nodes, boxes, edges, fine, loops, title } = this.info;
+    this.title.textContent = !nodes ? title : (this.of ?? "") + [`${count(nodes)} nodes`, boxes !== nodes ? `${count(boxes)} boxes` : "", `${count(edges)} edges`,
       loops ? `${count(loops)} that go back` : "", fine ? "" : "being laid out"].filter(Boolean).join(", ");
   }
 
@@ -321,7 +321,7 @@ export class GraphPane {
 
   step(direction) {
     const { chosen } = this;
-    if (!chosen) return this.choose({ box: 0 });
+    if (!chosen) return this.info?.boxes ? this.choose({ box: 0 }) : undefined;
     const next = direction === "left" || direction === "right" ? chosen[direction] : chosen[direction][0]?.box;
     if (next !== undefined) this.choose({ box: next });
     return undefined;

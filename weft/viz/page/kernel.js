@@ -111,7 +111,7 @@ export class KernelPane {
     this.go = go;
     this.root = element("div", { className: "body" });
     this.head = [];
-    this.globalKey = (key) => key === "f" && (go({ view: "graph", kernel }), true);
+    this.globalKey = (key) => key === "f" && this.hasCode && (go({ view: "graph", kernel }), true);
     this.load(kernel, block).catch((error) => {
       say(error.message);
       this.root.replaceChildren(element("p", { className: "error", role: "alert" }, error.message));
@@ -126,8 +126,8 @@ export class KernelPane {
     view("roofline", { kernel }).then((r) => chart.replaceChildren(...[roofline(r)].filter(Boolean)))
       .catch((error) => chart.replaceChildren(element("p", { className: "quiet" }, `Roofline: ${error.message}`)));
     const code = element("div");
-    const ours = (k.texts ?? []).some((t) => t.kind === "listing");
-    if (ours) view("code", { kernel }).then((c) => code.replaceChildren(...new CodePanel(c, block, { go }).parts))
+    this.hasCode = k.has_code;
+    if (k.has_code) view("code", { kernel }).then((c) => code.replaceChildren(...new CodePanel(c, block, { go }).parts))
       .catch((error) => code.replaceChildren(element("p", { className: "error", role: "alert" }, error.message)));
     const decisions = table([
       { name: "", of: (d) => (d.staged ? "staged" : "fused"), sort: (d) => d.staged },
