@@ -215,15 +215,29 @@ def test_nothing_moves_under_a_click_when_an_answer_comes(page, recording):
     assert [one.bounding_box() for one in head.all()[:7]] == places
 
 
-def test_the_tree_marks_nothing_that_is_not_shown(page, recording):
+def test_the_tree_opens_at_what_is_shown(page, recording):
     shown = page.locator("#tree [aria-selected=true]")
-    page.keyboard.press("ArrowDown")
-    sync_api.expect(shown).to_have_count(1)
-    number = max(p["pass"] for p in asked(recording, "passes", count=5000)["passes"])   # of a realization that is closed
-    page.evaluate(f"location.hash = 'view=pass&pass={number}'")
+    at = page.locator("#tree [aria-selected=true] > .item")
+    passes = asked(recording, "passes", count=5000)["passes"]
+    last = max((p for p in passes if p["changed"] and p["kernel"] is not None), key=lambda p: p["pass"])   # of a realization that is closed
+    sync_api.expect(page.locator("#tree > li[aria-expanded=true]")).to_have_count(1)
+    page.evaluate(f"location.hash = 'view=pass&pass={last['pass']}'")
+    sync_api.expect(at).to_be_in_viewport()
+    sync_api.expect(at.locator(".name")).to_have_text(last["name"])
+    sync_api.expect(page.locator("#tree li[aria-expanded=true]", has=page.locator("[aria-selected=true]"))).to_have_count(2)   # its realization and kernel
+    one = next(p["kernel"] for p in passes if p["kernel"] is not None and p["realization"] not in (0, last["realization"]))
+    page.evaluate(f"location.hash = 'view=kernel&kernel={one}'")
+    sync_api.expect(at.locator(".name")).to_have_text(next(p["subject"] for p in passes if p["kernel"] == one))
+    sync_api.expect(at).to_be_in_viewport()
+    same = next(p["pass"] for p in passes if not p["changed"] and p["kernel"] is not None)
+    page.evaluate(f"location.hash = 'view=pass&pass={same}'")   # not in the tree: nothing is marked
     sync_api.expect(shown).to_have_count(0)
     page.go_back()
     sync_api.expect(shown).to_have_count(1)
+    page.evaluate("location.hash = 'view=rules'")
+    page.locator("#tree > li[aria-expanded=true] > .item .twist").last.click()   # closed by hand, and led to again
+    page.evaluate(f"location.hash = 'view=pass&pass={last['pass']}'")
+    sync_api.expect(at).to_be_in_viewport()
 
 
 def test_a_search_replaces_the_one_before_and_leads_to_what_it_finds(page):
