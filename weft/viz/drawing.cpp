@@ -74,7 +74,7 @@ struct Drawing::Placed {
   const bool fine;
 };
 
-Drawing::Drawing(std::unique_ptr<const GraphData> data, const DrawingOptions& options,
+Drawing::Drawing(std::shared_ptr<const GraphData> data, const DrawingOptions& options,
                  const Drawing* before)
     : data_(std::move(data)) {
   if (data_->size() > kMostLayoutNodes || data_->sources.size() > kMostLayoutEdges)

@@ -28,9 +28,10 @@ class Drawing {
  public:
   /// A large graph is drawn coarsely until refine(). `before`: of the same graph with other groups;
   /// boxes stay near where they were. Errors: those of layout_graph.
-  Drawing(std::unique_ptr<const GraphData> data, const DrawingOptions& options,
+  Drawing(std::shared_ptr<const GraphData> data, const DrawingOptions& options,
           const Drawing* before = nullptr);
 
+  const std::shared_ptr<const GraphData>& data() const { return data_; }
   bool fine() const;
   void refine();
 
@@ -70,7 +71,7 @@ class Drawing {
   std::string node_label(size_t node, bool brief) const;
   uint32_t node_of(uint32_t box) const { return graph_.members.of(box)[0]; }
 
-  const std::unique_ptr<const GraphData> data_;
+  const std::shared_ptr<const GraphData> data_;
   std::vector<std::string> group_names_;
   std::vector<uint32_t> group_nodes_;  // how many each has
   std::vector<bool> group_open_;
