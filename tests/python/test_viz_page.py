@@ -153,6 +153,51 @@ def test_a_graph_is_walked_through_by_keys(page):
     comes_true(page, "document.querySelector('#main select').value === 'line'")
 
 
+def test_the_edges_of_the_chosen_node_are_lit(page):
+    boxes = []
+
+    def noted(route):
+        answer = route.fetch()
+        boxes.append(answer.json())
+        route.fulfill(response=answer)
+    page.route("**/api/box?**", noted)
+    drawn(page)
+    page.locator("#main canvas").focus()
+    page.keyboard.press("ArrowDown")
+    sync_api.expect(page.locator("aside h1")).to_be_visible()
+    assert any(box["users"] for box in boxes)
+    lit = """(() => {
+        const canvas = document.querySelector('#main canvas'), probe = document.createElement('canvas').getContext('2d');
+        probe.fillStyle = getComputedStyle(document.documentElement).getPropertyValue('--changed');
+        probe.fillRect(0, 0, 1, 1);
+        const [r, g, b] = probe.getImageData(0, 0, 1, 1).data, { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+        let count = 0;
+        for (let i = 0; i < data.length; i += 4) count += Math.abs(data[i] - r) + Math.abs(data[i + 1] - g) + Math.abs(data[i + 2] - b) < 12;
+        return count > 10;
+    })()"""
+    comes_true(page, lit)
+    swatch = page.locator("aside h2", has_text="Users").locator(".bar")
+    sync_api.expect(swatch).to_be_visible()
+
+
+def test_names_of_slopes_never_meet(page):
+    """However near each other levels of memory are."""
+    comes_true(page, "document.body !== null")
+    names = page.evaluate("""async () => {
+        const { roofline } = await import('./kernel.js');
+        const level = (name, rate) => ({ name, bytes: 1, bytes_per_second: rate });
+        const figure = roofline({ flops: 1e6, bytes: 1e6, intensity: 1, measured_seconds: 1e-5, bound: 'L3', limits: { threads: 2, source: '', flops_per_second: 1e12,
+            levels: [level('L1', 4e11), level('L2', 3e11), level('L3', 2.9e11), level('memory', 2.8e11)] } });
+        document.querySelector('#main').replaceChildren(figure);
+        return [...figure.querySelectorAll('text.small')].map((text) => { const { x, y, width, height } = text.getBBox(); return [x, y, width, height]; });
+    }""")
+    assert len(names) == 4
+    for i, (x, y, width, height) in enumerate(names):
+        for other_x, other_y, other_width, other_height in names[:i]:
+            apart = x >= other_x + other_width or other_x >= x + width or y >= other_y + other_height or other_y >= y + height
+            assert apart, names
+
+
 def test_from_a_line_to_its_hot_loop_in_four_clicks(page, recording):
     page.locator("#tabs button", has_text="Lines").click()
     page.locator("#main td button").first.click()
