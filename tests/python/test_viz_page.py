@@ -330,8 +330,15 @@ def test_a_realization_that_was_never_scheduled_shows_what_was_compiled(browser,
     process = subprocess.Popen([weft(), "viz", file, "--no-browser", "--json"], stdout=subprocess.PIPE, text=True)
     page = opened(browser, json.loads(process.stdout.readline())["address"], where=f"&view=graph&realization={row['realization']}")
     sync_api.expect(page.locator("#main .head")).to_contain_text(f"{largest['name']}: ")
+    text = [p["pass"] for p in asked(file, "passes", count=5000)["passes"] if p["name"].startswith("codegen.") and p["name"] != "codegen.select"][-1]   # from machine code to machine code
+    page.evaluate(f"location.hash = 'view=pass&pass={text}&mode=graph'")
+    sync_api.expect(page.locator("#main .head")).to_contain_text("not a graph")
+    page.keyboard.press("t")
+    sync_api.expect(page.locator("#main canvas").first).to_be_visible()
     assert page.locator("[role=alert]").count() == 0
-    page.problems.clear()   # the browser's own word of the refusal
+    assert page.problems == []   # no refusal in the console
+    process.terminate()
+    process.wait(timeout=30)
 
 
 def test_a_long_strip_is_seen_where_it_can_be_read(page):
