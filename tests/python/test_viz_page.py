@@ -180,6 +180,30 @@ def test_the_edges_of_the_chosen_node_are_lit(page):
     sync_api.expect(swatch).to_be_visible()
 
 
+def test_the_chosen_node_moves_with_its_graph(page):
+    """As where a large one is laid out in full."""
+    fine, boxes = [], []
+
+    def drawing(route):
+        answer = route.fetch()
+        route.fulfill(response=answer, json={**answer.json(), "fine": bool(fine)})
+
+    def box(route):
+        answer = route.fetch()
+        boxes.append(answer.json()["box"])
+        route.fulfill(response=answer, json={**answer.json(), "label": "moved" if fine else "before"})
+    page.route("**/api/drawing?**", drawing)
+    page.route("**/api/box?**", box)
+    page.evaluate("location.hash = 'view=graph&realization=1'")
+    sync_api.expect(page.locator("#main .head")).to_contain_text("being laid out")
+    page.locator("#main canvas").focus()
+    page.keyboard.press("ArrowDown")
+    sync_api.expect(page.locator("aside h1")).to_have_text("before")
+    fine.append(True)
+    sync_api.expect(page.locator("aside h1")).to_have_text("moved")
+    assert len(set(boxes)) == 1
+
+
 def test_names_of_slopes_never_meet(page):
     """However near each other levels of memory are."""
     comes_true(page, "document.body !== null")

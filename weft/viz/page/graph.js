@@ -97,6 +97,7 @@ export class GraphPane {
       tiles.refresh();
       this.lookAt(middle.x * sx, middle.y * sy, this.scale);
       if (this.untouched) this.fit(this.whole);
+      if (this.chosen) this.choose({ box: this.chosen.box }, false);   // it lies elsewhere now
       performance.mark("graph.fine");
     }
   }
