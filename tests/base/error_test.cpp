@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace weft {
 namespace {
@@ -50,6 +53,28 @@ TEST(Error, CallSiteEndsWithItsScope) {
 TEST(Error, HereIsTheCallersLine) {
   auto at = [](CallSite site = CallSite::here()) { return site.line; };
   EXPECT_EQ(at(), __LINE__);
+}
+
+TEST(Error, LinesOfTheStandardLibraryAreNotTheUsers) {
+  struct Layer {
+    explicit Layer(CallSite at = CallSite::here()) {
+      const CallSiteScope scope(at);
+      const CallSiteScope inner({"/weft/nn/initialise.cpp", 16});
+      made = current_call_site();
+    }
+    CallSite made;
+  };
+  std::vector<Layer> layers;
+  layers.emplace_back();
+  std::optional<Layer> one;
+  one.emplace();
+  EXPECT_FALSE(layers[0].made) << short_text(layers[0].made);
+  EXPECT_FALSE(one->made) << short_text(one->made);
+  EXPECT_FALSE(std::make_unique<Layer>()->made);
+  EXPECT_FALSE(std::make_shared<Layer>()->made);
+  EXPECT_EQ(Layer().made.line, __LINE__);
+  const CallSiteScope network({"/home/u/project/net.cpp", 3});  // what is known stays
+  EXPECT_EQ(std::make_unique<Layer>()->made.line, 3);
 }
 
 TEST(Error, CheckThrowsInternalErrorWithCondition) {

@@ -153,6 +153,75 @@ def test_a_graph_is_walked_through_by_keys(page):
     comes_true(page, "document.querySelector('#main select').value === 'line'")
 
 
+def test_the_edges_of_the_chosen_node_are_lit(page):
+    boxes = []
+
+    def noted(route):
+        answer = route.fetch()
+        boxes.append(answer.json())
+        route.fulfill(response=answer)
+    page.route("**/api/box?**", noted)
+    drawn(page)
+    page.locator("#main canvas").focus()
+    page.keyboard.press("ArrowDown")
+    sync_api.expect(page.locator("aside h1")).to_be_visible()
+    assert any(box["users"] for box in boxes)
+    lit = """(() => {
+        const canvas = document.querySelector('#main canvas'), probe = document.createElement('canvas').getContext('2d');
+        probe.fillStyle = getComputedStyle(document.documentElement).getPropertyValue('--changed');
+        probe.fillRect(0, 0, 1, 1);
+        const [r, g, b] = probe.getImageData(0, 0, 1, 1).data, { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+        let count = 0;
+        for (let i = 0; i < data.length; i += 4) count += Math.abs(data[i] - r) + Math.abs(data[i + 1] - g) + Math.abs(data[i + 2] - b) < 12;
+        return count > 10;
+    })()"""
+    comes_true(page, lit)
+    swatch = page.locator("aside h2", has_text="Users").locator(".bar")
+    sync_api.expect(swatch).to_be_visible()
+
+
+def test_the_chosen_node_moves_with_its_graph(page):
+    """As where a large one is laid out in full."""
+    fine, boxes = [], []
+
+    def drawing(route):
+        answer = route.fetch()
+        route.fulfill(response=answer, json={**answer.json(), "fine": bool(fine)})
+
+    def box(route):
+        answer = route.fetch()
+        boxes.append(answer.json()["box"])
+        route.fulfill(response=answer, json={**answer.json(), "label": "moved" if fine else "before"})
+    page.route("**/api/drawing?**", drawing)
+    page.route("**/api/box?**", box)
+    page.evaluate("location.hash = 'view=graph&realization=1'")
+    sync_api.expect(page.locator("#main .head")).to_contain_text("being laid out")
+    page.locator("#main canvas").focus()
+    page.keyboard.press("ArrowDown")
+    sync_api.expect(page.locator("aside h1")).to_have_text("before")
+    fine.append(True)
+    sync_api.expect(page.locator("aside h1")).to_have_text("moved")
+    assert len(set(boxes)) == 1
+
+
+def test_names_of_slopes_never_meet(page):
+    """However near each other levels of memory are."""
+    comes_true(page, "document.body !== null")
+    names = page.evaluate("""async () => {
+        const { roofline } = await import('./kernel.js');
+        const level = (name, rate) => ({ name, bytes: 1, bytes_per_second: rate });
+        const figure = roofline({ flops: 1e6, bytes: 1e6, intensity: 1, measured_seconds: 1e-5, bound: 'L3', limits: { threads: 2, source: '', flops_per_second: 1e12,
+            levels: [level('L1', 4e11), level('L2', 3e11), level('L3', 2.9e11), level('memory', 2.8e11)] } });
+        document.querySelector('#main').replaceChildren(figure);
+        return [...figure.querySelectorAll('text.small')].map((text) => { const { x, y, width, height } = text.getBBox(); return [x, y, width, height]; });
+    }""")
+    assert len(names) == 4
+    for i, (x, y, width, height) in enumerate(names):
+        for other_x, other_y, other_width, other_height in names[:i]:
+            apart = x >= other_x + other_width or other_x >= x + width or y >= other_y + other_height or other_y >= y + height
+            assert apart, names
+
+
 def test_from_a_line_to_its_hot_loop_in_four_clicks(page, recording):
     page.locator("#tabs button", has_text="Lines").click()
     page.locator("#main td button").first.click()
@@ -215,15 +284,29 @@ def test_nothing_moves_under_a_click_when_an_answer_comes(page, recording):
     assert [one.bounding_box() for one in head.all()[:7]] == places
 
 
-def test_the_tree_marks_nothing_that_is_not_shown(page, recording):
+def test_the_tree_opens_at_what_is_shown(page, recording):
     shown = page.locator("#tree [aria-selected=true]")
-    page.keyboard.press("ArrowDown")
-    sync_api.expect(shown).to_have_count(1)
-    number = max(p["pass"] for p in asked(recording, "passes", count=5000)["passes"])   # of a realization that is closed
-    page.evaluate(f"location.hash = 'view=pass&pass={number}'")
+    at = page.locator("#tree [aria-selected=true] > .item")
+    passes = asked(recording, "passes", count=5000)["passes"]
+    last = max((p for p in passes if p["changed"] and p["kernel"] is not None), key=lambda p: p["pass"])   # of a realization that is closed
+    sync_api.expect(page.locator("#tree > li[aria-expanded=true]")).to_have_count(1)
+    page.evaluate(f"location.hash = 'view=pass&pass={last['pass']}'")
+    sync_api.expect(at).to_be_in_viewport()
+    sync_api.expect(at.locator(".name")).to_have_text(last["name"])
+    sync_api.expect(page.locator("#tree li[aria-expanded=true]", has=page.locator("[aria-selected=true]"))).to_have_count(2)   # its realization and kernel
+    one = next(p["kernel"] for p in passes if p["kernel"] is not None and p["realization"] not in (0, last["realization"]))
+    page.evaluate(f"location.hash = 'view=kernel&kernel={one}'")
+    sync_api.expect(at.locator(".name")).to_have_text(next(p["subject"] for p in passes if p["kernel"] == one))
+    sync_api.expect(at).to_be_in_viewport()
+    same = next(p["pass"] for p in passes if not p["changed"] and p["kernel"] is not None)
+    page.evaluate(f"location.hash = 'view=pass&pass={same}'")   # not in the tree: nothing is marked
     sync_api.expect(shown).to_have_count(0)
     page.go_back()
     sync_api.expect(shown).to_have_count(1)
+    page.evaluate("location.hash = 'view=rules'")
+    page.locator("#tree > li[aria-expanded=true] > .item .twist").last.click()   # closed by hand, and led to again
+    page.evaluate(f"location.hash = 'view=pass&pass={last['pass']}'")
+    sync_api.expect(at).to_be_in_viewport()
 
 
 def test_a_search_replaces_the_one_before_and_leads_to_what_it_finds(page):
@@ -255,15 +338,31 @@ def test_a_node_is_shown_before_its_texts_are_there(page):
     sync_api.expect(page.locator("aside pre")).to_be_visible()
 
 
-def test_a_realization_that_was_never_scheduled_shows_what_was_compiled(page, recording):
-    """As of a program that was killed while it compiled."""
-    compiled = [p for p in asked(recording, "passes", realization=0, count=5000)["passes"] if p["kernel"] is None]
-    largest = max(compiled, key=lambda p: p["size_after"])
-    page.route("**/api/drawing?realization=0**", lambda route: route.fulfill(status=400, json={"error": {"message": "it had not ended"}}))
-    page.evaluate("location.hash = 'view=graph&realization=0&again=1'")
+def test_a_realization_that_was_never_scheduled_shows_what_was_compiled(browser, recording, tmp_path):
+    """Of a program that was killed while it compiled its largest realization."""
+    whole = pathlib.Path(recording).read_bytes()
+    most = max(asked(recording, "realizations")["realizations"], key=lambda r: r["compile_ns"])["realization"]
+    file = str(tmp_path / "cut.weftviz")
+
+    def compiled(cut):
+        pathlib.Path(file).write_bytes(whole[:cut])
+        rows = asked(file, "realizations")["realizations"]
+        return rows[most] if len(rows) > most else {"steps": -1, "passes": 0}
+    row = next(row for row in (compiled(len(whole) * part // 200) for part in range(1, 200)) if row["steps"] == 0 and row["passes"] > 0)
+    own = [p for p in asked(file, "passes", realization=most, count=5000)["passes"] if p["kernel"] is None]
+    largest = max(own, key=lambda p: p["size_after"])
+    process = subprocess.Popen([weft(), "viz", file, "--no-browser", "--json"], stdout=subprocess.PIPE, text=True)
+    page = opened(browser, json.loads(process.stdout.readline())["address"], where=f"&view=graph&realization={row['realization']}")
     sync_api.expect(page.locator("#main .head")).to_contain_text(f"{largest['name']}: ")
+    text = [p["pass"] for p in asked(file, "passes", count=5000)["passes"] if p["name"].startswith("codegen.") and p["name"] != "codegen.select"][-1]   # from machine code to machine code
+    page.evaluate(f"location.hash = 'view=pass&pass={text}&mode=graph'")
+    sync_api.expect(page.locator("#main .head")).to_contain_text("not a graph")
+    page.keyboard.press("t")
+    sync_api.expect(page.locator("#main canvas").first).to_be_visible()
     assert page.locator("[role=alert]").count() == 0
-    page.problems.clear()   # the browser's own word of the refusal
+    assert page.problems == []   # no refusal in the console
+    process.terminate()
+    process.wait(timeout=30)
 
 
 def test_a_long_strip_is_seen_where_it_can_be_read(page):
@@ -337,7 +436,7 @@ def test_long_texts_are_laid_out_where_they_are_seen(page, recording):
     kernel = max(kernels, key=lambda k: k["code_bytes"])["kernel"]
     page.evaluate(f"location.hash = 'view=kernel&kernel={kernel}'")
     rows = page.locator(".listing .part > div")
-    sync_api.expect(rows).to_have_count(code_of(recording, kernel)["total"])
+    sync_api.expect(rows).to_have_count(len(code_of(recording, kernel)["lines"]))
     seen = "[...document.querySelectorAll('.listing .part > div')].at(-1).checkVisibility({ contentVisibilityAuto: true })"
     comes_true(page, f"!{seen}")
     rows.last.scroll_into_view_if_needed()

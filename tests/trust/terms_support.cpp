@@ -92,8 +92,10 @@ Term TermAlgebra::apply(Op op, DType dtype, std::span<const Term> operands) {
   // Equal terms are easier to see where they are written alike.
   const bool turns = has_trait(op, kCommutative) || op == Op::MulAcc || op == Op::MulAdd;
   if (turns && x[0].id() > x[1].id()) std::swap(x[0], x[1]);
-  if (op == Op::Bitcast) return {{}, x[0], dtype};
-  if (op == Op::Cast) return {{}, cast(x[0], from, dtype), dtype};
+  // A bool is no bits here: the bits of one, and the bool of bits, are as a cast gives them.
+  const bool same_sort = op == Op::Bitcast && !is_bool(from) && !is_bool(dtype);
+  if (same_sort) return {{}, x[0], dtype};
+  if (op == Op::Cast || op == Op::Bitcast) return {{}, cast(x[0], from, dtype), dtype};
   if (is_comparison(op)) return truth(compare(op, x[0], x[1], from));
   if (is_bool(from)) return truth(of_bools(op, x));
   return {{}, is_float(dtype) ? of_floats(op, x, dtype) : of_integers(op, x, dtype), dtype};
@@ -145,7 +147,8 @@ Term TermAlgebra::word(DType dtype, std::span<const Term> elements) {
   z3::expr_vector parts(c_);
   uint64_t known = 0;
   for (size_t i = elements.size(); i-- > 0;) {
-    parts.push_back(expression(elements[i]));
+    const z3::expr part = expression(elements[i]);
+    parts.push_back(part.is_bool() ? cast(part, DType::Bool, DType::U8) : part);
     if (elements[i].is_number())
       known |= stored_bits(elements[i].value) << (i * width_of(elements[i].dtype));
   }

@@ -51,6 +51,9 @@ constexpr Row kIntegers[] = {
     {"casts",
      "%0 = param i32 9 slot=0\n%1 = cast u8 %0\n%2 = cast i64 %1\n%3 = cast i8 %2\n"
      "%4 = cast bool %3\n%5 = cast i32 %4\n%6 = add i32 %5 %0\n"},
+    {"bits of bools",
+     "%0 = param bool 3 4 slot=0\n%1 = param bool 3 4 slot=1\n%2 = xor bool %0 %1\n"
+     "%3 = bitcast u8 %2\n%4 = neg u8 %3\n%5 = reduce.mul u8 %4 axes=0,1\n"},
     {"choices",
      "%0 = param u32 7 slot=0\n%1 = param u32 7 slot=1\n%2 = lt bool %0 %1\n"
      "%3 = where u32 %2 %0 %1\n%4 = min u32 %3 100:u32\n"},
@@ -181,7 +184,7 @@ TEST(Validate, PlantedRulesAreFound) {
 /// proved within them is unknown, which is no failure; what is refuted is.
 TEST(Validate, SlowRandomPrograms) {
   SKIP_WITHOUT_PROVER();
-  constexpr uint64_t kPrograms = 30;
+  constexpr uint64_t kPrograms = 300;
   constexpr test::ValidateLimits kLimits{.resources = 100'000, .steps = 20'000};
   Tally tally;
   for (uint64_t seed = 0; seed < kPrograms; ++seed) {

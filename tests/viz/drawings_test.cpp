@@ -133,6 +133,13 @@ TEST_F(LargeDrawings, ABoxDoesNotWaitForTexts) {
     EXPECT_EQ(early["sources"][i]["box"], whole["sources"][i]["box"]);
   std::const_pointer_cast<Drawing>(drawing)->refine();
   EXPECT_EQ(box(true), box(false));
+  const Json fine = box(true);
+  for (const Json& source : fine["sources"]) {
+    const Json& route = source["route"];
+    ASSERT_GE(route.size(), 4u);
+    EXPECT_EQ(route[route.size() - 2], fine["x"]);
+    EXPECT_EQ(route.back(), fine["y"]);
+  }
   EXPECT_TRUE(box(true)["complete"]);
 }
 

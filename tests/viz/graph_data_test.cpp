@@ -69,6 +69,28 @@ TEST_F(GraphOfPass, HasItsTextsWhileItIsPrepared) {
   preparing.join();
 }
 
+/// Nobody who looks around meets a refusal.
+TEST_F(GraphOfPass, HasNoNodesWhereThereIsNoGraph) {
+  record_a_large_pass(recording_to(file(), "NULL"), 1000);  // it is never scheduled
+  const auto nothing = [this](const Parameters& of, const std::string& form, const char* why) {
+    const auto session = Session::open(file());
+    const Json graph = Json::parse(view_json(*session, "graph", of));
+    EXPECT_EQ(graph["total"], 0);
+    EXPECT_EQ(graph["form"], form);
+    EXPECT_NE(graph["title"].get<std::string>().find(why), std::string::npos) << graph["title"];
+    const Json drawing = Json::parse(Drawing(graph_data(*session, of), {}).json());
+    EXPECT_EQ(drawing["boxes"], 0);
+    EXPECT_EQ(drawing["title"], graph["title"]);
+  };
+  nothing({{"realization", "0"}}, "dataflow", "it is not recorded what it runs");
+  std::filesystem::remove(file());
+  compute_little(recording_to(file()));
+  const Json passes = ask("passes", {{"kernel", "0"}})["passes"];
+  const std::string last = passes.back()["pass"].dump();
+  for (const char* side : {"after", "both"})
+    nothing({{"pass", last}, {"side", side}}, "machine", "not a graph; the view pass shows it");
+}
+
 TEST_F(GraphOfPass, SlowAMillionNodesAreDrawn) {
   constexpr size_t kNodes = 1'000'000;
   record_a_large_pass(recording_to(file(), "NULL"), kNodes);

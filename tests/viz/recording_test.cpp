@@ -6,9 +6,11 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <set>
 
 #include "tests/viz/recorded.h"
 #include "weft/base/context.h"
+#include "weft/nn/layers.h"
 #include "weft/run/run_state.h"
 #include "weft/tensor/jit.h"
 #include "weft/tensor/tensor.h"
@@ -226,6 +228,32 @@ TEST_F(Recordings, of_replays_have_what_they_run) {
   const Json kernels = ask("kernels");
   ASSERT_GT(kernels["total"], 0);
   EXPECT_GT(kernels["kernels"][0]["runs"], 0);
+}
+
+/// However layers and captured functions are made.
+TEST_F(Recordings, name_lines_of_the_program_alone) {
+  {
+    Context context(recording_to(file()));
+    const ContextScope scope(context);
+    std::vector<nn::Linear> layers;
+    for (int i = 0; i < 2; ++i) layers.emplace_back(8, 8);
+    const auto norm = std::make_unique<nn::LayerNorm>(8);
+    const auto forward = [&](const Tensor& x) {
+      return (*norm)(layers[1](layers[0](x).relu())).realize();
+    };
+    const auto call = std::make_shared<Jit<decltype(forward)>>(forward, "forward");
+    for (int i = 0; i < 3; ++i) (*call)(Tensor::full({4, 8}, 0.5).contiguous().realize());
+  }
+  std::set<std::string> lines;
+  for (const char* view : {"realizations", "kernels"}) {
+    const Json all = ask(view);
+    for (const Json& row : all[view]) lines.insert(row["line"]);
+  }
+  size_t known = 0;
+  for (const std::string& line : lines)
+    for (size_t at = 0; (at = line.find(':', at)) != std::string::npos; ++at, ++known)
+      EXPECT_TRUE(line.substr(0, at).ends_with("recording_test.cpp")) << line;
+  EXPECT_GT(known, 1u);
 }
 
 TEST_F(Recordings, of_captured_functions_have_each_buffers_life) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <random>
 #include <set>
 
@@ -60,6 +61,43 @@ TEST(Tiles, NearTilesHaveEveryBoxAndEveryLine) {
     EXPECT_EQ(boxes.size(), 400u);
     EXPECT_EQ(lines.size(), drawn.edges.size());
   }
+}
+
+/// Bends are shared by all edges of the box above them.
+TEST(Tiles, LinesKnowTheBoxTheyComeFrom) {
+  std::vector<Edge> edges = {{0, 1}, {1, 2}, {2, 3}, {3, 4}, {0, 4}, {1, 4}};
+  const Drawn drawn(5, edges);
+  ASSERT_FALSE(drawn.layout.bends.empty());
+  size_t found = 0;
+  for (const Edge& e : edges) {
+    const std::vector<Point> route = drawn.layout.route(e);
+    for (size_t i = 1; i < route.size(); ++i)
+      for (const Tile& tile : all_tiles(drawn, 1))
+        for (const TileLine& line : tile.lines)
+          if (line.from == route[i - 1] && line.to == route[i]) {
+            EXPECT_EQ(line.source, e.from);
+            ++found;
+          }
+  }
+  EXPECT_GE(found, edges.size() + 3);
+}
+
+/// Lines to users that lie far to the side cover each other and whatever is between.
+TEST(Tiles, FlatLinesAreDrawnAtTheirEndsAlone) {
+  constexpr uint32_t kUsers = 200;
+  std::vector<Edge> edges;
+  for (uint32_t i = 1; i <= kUsers; ++i) edges.push_back({0, i});
+  const Drawn drawn(kUsers + 1, edges);
+  ASSERT_GT(drawn.layout.width, 10'000);
+  std::set<double> whole, stubs;
+  for (const Tile& tile : all_tiles(drawn, 0))
+    for (const TileLine& line : tile.lines) {
+      EXPECT_LE(std::abs(line.from.x - line.to.x), 1500);
+      (line.cut ? stubs : whole).insert(line.to.x);
+    }
+  EXPECT_GT(whole.size(), 10u);
+  EXPECT_GT(stubs.size(), 100u);
+  EXPECT_EQ(whole.size() + stubs.size(), kUsers) << "each user is drawn with what it reads";
 }
 
 /// Lines are thinned out by the box that they begin at: all of these begin at one.

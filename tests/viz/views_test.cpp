@@ -5,10 +5,12 @@
 #include "weft/base/format.h"
 #include "weft/isa/x86_estimate.h"
 #include "weft/nn/layers.h"
+#include "weft/nn/optim.h"
 #include "weft/nn/state.h"
 #include "weft/run/recording_scope.h"
 #include "weft/target/core.h"
 #include "weft/tensor/tensor.h"
+#include "weft/tensor/training.h"
 #include "weft/viz/perfetto.h"
 
 namespace weft::viz {
@@ -39,6 +41,7 @@ class Views : public RecordedTest {
 /// Lines, blocks, loops and lives fit each other and the recorded bytes.
 void Views::check_code(const std::string& kernel) const {
   const Json code = ask("code", {{"kernel", kernel}, {"count", "100000"}});
+  EXPECT_EQ(ask("kernel", {{"kernel", kernel}})["has_code"], true);
   ASSERT_EQ(code["lines"].size(), code["total"]);
   const size_t registers = code["registers"].size(), lines = code["lines"].size();
   EXPECT_GT(registers, 3U);
@@ -263,11 +266,45 @@ TEST_F(RecordedTest, layers_are_those_of_the_parameters_that_are_read) {
   EXPECT_NE(held.find("second.bias"), std::string::npos) << held;
 }
 
+TEST_F(RecordedTest, each_line_of_a_training_step_has_its_kernels) {
+  int first = 0;
+  {
+    Context context(recording_to(file()));
+    const ContextScope scope(context);
+    const TrainingScope training;
+    nn::Linear layer(32, 8);
+    nn::SGD optimizer({layer.weight, layer.bias});
+    const Tensor x = Tensor::full({16, 32}, 0.5).contiguous().realize();
+    first = __LINE__ + 1;
+    const Tensor hidden = layer(x);
+    const Tensor bent = hidden.relu();
+    const Tensor loss = (bent * 3).exp2().mean();
+    loss.backward();
+    optimizer.step();
+  }
+  std::map<std::string, Json> lines;
+  const Json all = ask("lines");
+  for (const Json& row : all["lines"]) lines[row["line"]] = row;
+  for (int i = 0; i < 5; ++i) {
+    if (i == 3) continue;  // a gradient belongs to the line whose gradient it is
+    const std::string line = strformat("views_test.cpp:{}", first + i);
+    ASSERT_TRUE(lines.contains(line)) << line << " " << all;
+    EXPECT_FALSE(lines[line]["kernels"].empty()) << line << " " << all;
+    EXPECT_GT(lines[line]["runs"], 0) << line;
+  }
+  const std::string kernel = lines[strformat("views_test.cpp:{}", first + 1)]["kernels"][0].dump();
+  const std::vector<std::string> own = ask("kernel", {{"kernel", kernel}})["lines"];
+  EXPECT_EQ(std::ranges::count(own, strformat("views_test.cpp:{}", first + 1)), 1);
+  const Parameters wanted{{"text", strformat("views_test.cpp:{}", first + 1)}, {"kind", "line"}};
+  EXPECT_GT(ask("search", wanted)["total"], 0);
+}
+
 TEST_F(RecordedTest, code_is_there_where_weft_made_it) {
   compute_little(recording_to(file(), "CPU:C"));
   EXPECT_ERROR(ask("code", {{"kernel", "0"}}),
                "viz.parameter: of kernel 0 no machine code of ours is recorded: its target is 'c'");
   EXPECT_ERROR(ask("graph", {{"kernel", "0"}}), "no machine code of ours");
+  EXPECT_EQ(ask("kernel", {{"kernel", "0"}})["has_code"], false);
   EXPECT_EQ(ask("roofline", {{"kernel", "0"}})["kernel"], 0);
 }
 

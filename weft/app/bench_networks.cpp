@@ -16,7 +16,7 @@ std::function<BenchValues(const BenchValues&)> captured() {
   for (const NamedTensor& named : state_dict(*network)) state.push_back(named.tensor);
   realize(state);
   const auto forward = [network](const Tensor& x) { return (*network)(x); };
-  auto call = std::make_shared<Jit<decltype(forward)>>(forward, "forward");
+  auto call = std::make_shared<Jit<std::decay_t<decltype(forward)>>>(jit(forward, "forward"));
   return [call](const BenchValues& v) -> BenchValues { return {(*call)(v[0])}; };
 }
 

@@ -19,7 +19,7 @@ struct CallSite {
 // While one lives, errors and graph nodes made on this thread belong to `site`. The outermost scope
 // wins: a public function called by another public function keeps the user's line. Where one wins
 // over its outer ones, that is said: what backward() makes belongs to the line whose gradient it
-// is.
+// is. A line of the standard library is nobody's: make_unique<nn::Linear>(3, 4) calls from there.
 class CallSiteScope {
  public:
   enum class Wins : bool { WhenOutermost, Always };

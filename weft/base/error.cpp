@@ -10,6 +10,9 @@ namespace weft {
 
 namespace {
 
+// Within a call from nobody's line: what it calls in turn is not the user's either.
+constexpr CallSite kNobodys{nullptr, -1};
+
 thread_local CallSite t_call_site;
 
 // The path's last two parts: enough to find the line, the same in every checkout.
@@ -18,6 +21,12 @@ std::string_view short_path(std::string_view path) {
   if (slash == std::string_view::npos || slash == 0) return path;
   slash = path.rfind('/', slash - 1);
   return slash == std::string_view::npos ? path : path.substr(slash + 1);
+}
+
+// What make_unique, emplace_back and the like construct is called from a header of theirs:
+// libstdc++ and libc++ both lie in ".../include/c++/".
+bool is_in_standard_library(CallSite site) {
+  return std::strstr(site.file, "/include/c++/") != nullptr;
 }
 
 constexpr ErrorCode kErrorCodes[] = {
@@ -29,15 +38,15 @@ constexpr ErrorCode kErrorCodes[] = {
 }  // namespace
 
 CallSiteScope::CallSiteScope(CallSite site, Wins wins) noexcept
-    : counts_(site && (!t_call_site || wins == Wins::Always)) {
-  if (counts_) outer_ = std::exchange(t_call_site, site);
+    : counts_(site && (wins == Wins::Always || (!t_call_site.file && t_call_site.line == 0))) {
+  if (counts_) outer_ = std::exchange(t_call_site, is_in_standard_library(site) ? kNobodys : site);
 }
 
 CallSiteScope::~CallSiteScope() {
   if (counts_) t_call_site = outer_;
 }
 
-CallSite current_call_site() noexcept { return t_call_site; }
+CallSite current_call_site() noexcept { return t_call_site ? t_call_site : CallSite{}; }
 
 std::string short_text(CallSite site) {
   if (!site) return {};

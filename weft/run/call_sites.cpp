@@ -1,5 +1,7 @@
 #include "weft/run/call_sites.h"
 
+#include <algorithm>
+
 #include "weft/base/context.h"
 #include "weft/device/device.h"
 #include "weft/graph/provenance.h"
@@ -55,6 +57,16 @@ CallSites::CallSites(Context& context, const NormalForm& form) {
 CallSite CallSites::of(uint64_t origin) const {
   const auto found = sites_.find(origin);
   return found == sites_.end() ? CallSite{} : found->second;
+}
+
+std::vector<std::string> CallSites::lines_of(std::span<const uint64_t> origins) const {
+  std::vector<std::string> lines;
+  for (const uint64_t origin : origins) {
+    std::string line = short_text(of(origin));
+    if (!line.empty() && std::ranges::find(lines, line) == lines.end())
+      lines.push_back(std::move(line));
+  }
+  return lines;
 }
 
 StepSites CallSites::of(std::span<const uint64_t> origins) const {

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "weft/base/call_site.h"
 #include "weft/run/normalise.h"
@@ -29,6 +30,8 @@ class CallSites {
 
   CallSite of(uint64_t origin) const;
   StepSites of(std::span<const uint64_t> origins) const;
+  /// The lines of all of them, each once, in their order.
+  std::vector<std::string> lines_of(std::span<const uint64_t> origins) const;
 
  private:
   std::unordered_map<uint64_t, CallSite> sites_;  // by structural hash in the normal form

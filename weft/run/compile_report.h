@@ -22,8 +22,9 @@ struct DecisionReport {
 /// A kernel that no cache had.
 struct KernelReport {
   std::string name, device, lines;
-  std::vector<std::string> applied;  ///< how its loops were split, in words
-  double flops = 0, bytes = 0;       ///< of one launch, where sizes are static
+  std::vector<std::string> applied;         ///< how its loops were split, in words
+  double flops = 0, bytes = 0;              ///< of one launch, where sizes are static
+  std::vector<std::string> each_line = {};  ///< of the user's; `lines` is the first and the last
 };
 
 /// A search for a kernel's plan: what it has come to so far.

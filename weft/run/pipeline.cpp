@@ -179,10 +179,13 @@ class Pipeline {
     context_.tracer().add(Counter::Nodes, static_cast<int64_t>(made.live_nodes()));
   }
 
+  const CallSites& sites() {
+    if (!sites_) sites_.emplace(context_, form_);
+    return *sites_;
+  }
   /// The user's lines behind `before`; nothing where they are not known.
   std::string lines(std::string_view before, std::span<const uint64_t> origins) {
-    if (!sites_) sites_.emplace(context_, form_);
-    const std::string text = sites_->of(origins).text();
+    const std::string text = sites().of(origins).text();
     return text.empty() ? text : strformat("{}{}", before, text);
   }
 
@@ -367,8 +370,8 @@ class Pipeline {
              j.kernel->name, run_.plans.path());
     if (reports()) {
       report_.kernels.push_back({j.kernel->name, j.device->name(), lines("", j.step->origins),
-                                 j.made.report.applied, j.made.program.flops,
-                                 j.made.program.bytes});
+                                 j.made.report.applied, j.made.program.flops, j.made.program.bytes,
+                                 sites().lines_of(j.step->origins)});
       log_at(context_, 3, "{}", text(report_.kernels.back()));
       record(j, report_.kernels.back());
     }

@@ -124,8 +124,10 @@ void Recorder::kernel(RecordedAs as, const KernelReport& report, const KernelFac
   w.varint(static_cast<uint64_t>(facts.code_bytes));
   w.varint(facts.ns);
   w.text(facts.code);
-  w.varint(report.applied.size());
-  for (const std::string& line : report.applied) w.varint(s.out.string(line));
+  for (const auto* list : {&report.applied, &report.each_line}) {
+    w.varint(list->size());
+    for (const std::string& text : *list) w.varint(s.out.string(text));
+  }
   s.out.end(Kind::Kernel);
 }
 

@@ -37,7 +37,9 @@ enum class Kind : uint8_t {
   Pass = 7,
   /// kernel, run + 1 or 0, string name, string entry (what spans call it), string device, string
   /// line, string target, f64 flops, f64
-  /// bytes, spilled, bytes of code, ns, text machine code, count of transformations, each: string
+  /// bytes, spilled, bytes of code, ns, text machine code, count of transformations, each: string;
+  /// count of all its lines,
+  /// each: string (not there in earlier recordings)
   Kernel = 8,
   /// run + 1 or 0, count, each: u8 staged, string value, string reason, string line
   Decisions = 9,

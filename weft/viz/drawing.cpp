@@ -14,7 +14,8 @@ namespace {
 constexpr size_t kDrawnAtOnce = 30'000;     // boxes: some 100 ms
 constexpr size_t kLabelsMeasured = 30'000;  // nodes of graphs whose boxes fit their labels
 constexpr int kLastLevelOfLabels = 1;
-constexpr size_t kMostListed = 500;  // groups, members, neighbours
+constexpr size_t kMostListed = 500;     // groups, members, neighbours
+constexpr size_t kMostPoints = 20'000;  // of routes
 constexpr float kCharacter = 7.2F, kHeight = 26;
 
 int64_t tenths(double pixels) { return static_cast<int64_t>(std::llround(pixels * 10)); }
@@ -24,6 +25,17 @@ std::string group_name(const GraphData& data, GroupBy by, size_t node) {
   if (by == GroupBy::Layer) return data.layer(node);
   const int64_t kernel = data.kernel(node);
   return kernel < 0 ? "" : strformat("kernel {}", kernel);
+}
+
+// Of a route, without the points that lie right between two others, one above the other.
+std::vector<Point> corners(std::vector<Point> route) {
+  std::vector<Point> out;
+  for (size_t i = 0; i < route.size(); ++i) {
+    const bool ends = i == 0 || i + 1 == route.size();
+    if (ends || route[i].x != route[i - 1].x || route[i].x != route[i + 1].x)
+      out.push_back(route[i]);
+  }
+  return out;
 }
 
 // Lists of numbers, as small as JSON gets.
@@ -74,7 +86,7 @@ struct Drawing::Placed {
   const bool fine;
 };
 
-Drawing::Drawing(std::unique_ptr<const GraphData> data, const DrawingOptions& options,
+Drawing::Drawing(std::shared_ptr<const GraphData> data, const DrawingOptions& options,
                  const Drawing* before)
     : data_(std::move(data)) {
   if (data_->size() > kMostLayoutNodes || data_->sources.size() > kMostLayoutEdges)
@@ -238,22 +250,30 @@ std::string Drawing::tile_json(TileId id) const {
         .look(cell.look);
   });
   writer.list("lines", tile.lines, [&](const TileLine& line) {
-    writer.point(line.from).point(line.to).number(line.cut);
+    writer.point(line.from).point(line.to).number(line.cut).number(line.source);
   });
   return writer.take(tile.line_share);
 }
 
 // All edges are looked at: a few milliseconds of a million, and only of a box that is chosen.
-void Drawing::write_neighbours(JsonWriter& json, uint32_t box, bool brief) const {
+void Drawing::write_neighbours(JsonWriter& json, uint32_t box, const Layout& layout,
+                               bool brief) const {
+  size_t points = 0;
+  const auto route = [&](const Edge& e) {
+    json.key("route").begin_array();
+    if (points < kMostPoints)
+      for (const Point& at : corners(layout.route(e))) json.value(at.x).value(at.y), ++points;
+    json.end_array();
+  };
   const auto list = [&](const char* name, uint32_t Edge::* here, uint32_t Edge::* there) {
     size_t listed = 0;
     json.key(name).begin_array();
-    for (const Edge& e : graph_.edges)
-      if (e.*here == box && listed++ < kMostListed)
-        json.begin_object()
-            .field("box", e.*there)
-            .field("label", label(e.*there, brief))
-            .end_object();
+    for (const Edge& e : graph_.edges) {
+      if (e.*here != box || listed++ >= kMostListed) continue;
+      json.begin_object().field("box", e.*there).field("label", label(e.*there, brief));
+      route(e);
+      json.end_object();
+    }
     json.end_array();
   };
   list("sources", &Edge::to, &Edge::from);
@@ -295,7 +315,7 @@ std::string Drawing::box_json(uint32_t box, bool without_waiting) const {
         .field("label", node_label(members[i], brief))
         .end_object();
   json.end_array();
-  write_neighbours(json, box, brief);
+  write_neighbours(json, box, now->layout, brief);
   json.field("left", left).field("right", right).field("complete", !brief);
   return json.end_object().take();
 }

@@ -28,9 +28,10 @@ class Drawing {
  public:
   /// A large graph is drawn coarsely until refine(). `before`: of the same graph with other groups;
   /// boxes stay near where they were. Errors: those of layout_graph.
-  Drawing(std::unique_ptr<const GraphData> data, const DrawingOptions& options,
+  Drawing(std::shared_ptr<const GraphData> data, const DrawingOptions& options,
           const Drawing* before = nullptr);
 
+  const std::shared_ptr<const GraphData>& data() const { return data_; }
   bool fine() const;
   void refine();
 
@@ -42,13 +43,13 @@ class Drawing {
   std::string json() const;
   /// Lengths are tenths of the tile's pixels, from its corner. {"boxes": [box, x, y, width, height,
   /// kind, mark, ...], "labels": ["..."], "cells": [left, top, right, bottom, count, kind, mark,
-  /// ...], "lines": [x, y, x, y, cut, ...], "share"}; x and y are of centres.
+  /// ...], "lines": [x, y, x, y, cut, source, ...], "share"}; x and y are of centres, source is
+  /// the box that a line comes from.
   std::string tile_json(TileId id) const;
   /// {"box", "x", "y", "width", "height", "label", "text", "line", "dtype", "shape", "mark",
-  /// "kernel", "bytes",
-  ///  "ns", "group", "nodes", "members": [{"node", "label"}], "sources": [{"box", "label"}],
-  ///  "users", "left", "right", "complete"}; complete: all of it is there. What lies deep in a
-  ///  large
+  /// "kernel", "bytes", "ns", "group", "nodes", "members": [{"node", "label"}],
+  /// "sources": [{"box", "label", "route": [x, y, ...]}], "users", "left", "right", "complete"};
+  /// route: from box to box over its bends; complete: all of it is there. What lies deep in a large
   /// graph has its texts only after half a second; without_waiting: labels are then of op and
   /// dtype, and shape and text are empty.
   std::string box_json(uint32_t box, bool without_waiting = false) const;
@@ -66,11 +67,11 @@ class Drawing {
   std::vector<double> places_of(const Drawing& before) const;
   void size_boxes();
   std::shared_ptr<Placed> placed() const;
-  void write_neighbours(JsonWriter& json, uint32_t box, bool brief) const;
+  void write_neighbours(JsonWriter& json, uint32_t box, const Layout& layout, bool brief) const;
   std::string node_label(size_t node, bool brief) const;
   uint32_t node_of(uint32_t box) const { return graph_.members.of(box)[0]; }
 
-  const std::unique_ptr<const GraphData> data_;
+  const std::shared_ptr<const GraphData> data_;
   std::vector<std::string> group_names_;
   std::vector<uint32_t> group_nodes_;  // how many each has
   std::vector<bool> group_open_;

@@ -17,7 +17,7 @@ constexpr std::string_view kGraphParameters[] = {"pass", "side", "realization", 
 
 // A drawing asks its session for texts as long as it lives.
 struct Kept {
-  Kept(std::shared_ptr<const Session> of, std::unique_ptr<const GraphData> data,
+  Kept(std::shared_ptr<const Session> of, std::shared_ptr<const GraphData> data,
        const DrawingOptions& options, const Drawing* before)
       : session(std::move(of)), drawing(std::move(data), options, before) {}
   std::shared_ptr<const Session> session;
@@ -98,8 +98,9 @@ std::shared_ptr<const Drawing> Drawings::get(std::shared_ptr<const Session> sess
   const std::string groups = strformat("{} {}", parameters.text("group"), parameters.text("open"));
   if (auto known = find(session.get(), graph, groups)) return known;
   const auto before = find(session.get(), graph, "");
-  const auto kept =
-      std::make_shared<Kept>(session, graph_data(*session, of_graph), options, before.get());
+  // Of a large graph, reading it takes longer than grouping it.
+  std::shared_ptr<const GraphData> data = before ? before->data() : graph_data(*session, of_graph);
+  const auto kept = std::make_shared<Kept>(session, std::move(data), options, before.get());
   const std::shared_ptr<Drawing> drawing(kept, &kept->drawing);
   const std::lock_guard lock(mutex_);
   entries_.push_front({session.get(), graph, groups, drawing, drawing->fine()});

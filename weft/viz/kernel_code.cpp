@@ -83,6 +83,15 @@ KernelCode kernel_code(const Session::Data& data, uint32_t kernel) {
   return out;
 }
 
+bool has_kernel_code(const Session::Data& data, uint32_t kernel) {
+  try {
+    program_of(data, last_codegen(data, kernel));
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 std::string KernelCode::text(size_t line) const { return x86::print(lines[line].instruction); }
 
 Bytes KernelCode::bytes_of(size_t line) const {

@@ -37,6 +37,10 @@ struct KernelCode {
 /// Errors: viz.parameter where the kernel has no machine code of ours, viz.damaged, viz.limit.
 KernelCode kernel_code(const Session::Data& data, uint32_t kernel);
 
+/// Whether kernel_code() has an answer: not of a kernel of another target, nor of one that was
+/// never finished.
+bool has_kernel_code(const Session::Data& data, uint32_t kernel);
+
 std::string register_name(const codegen::NamedRegister& reg);
 
 }  // namespace weft::viz

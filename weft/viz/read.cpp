@@ -161,6 +161,9 @@ class RecordReader {
     k.code = in_.bytes(in_.varint());
     k.applied.resize(count(1));
     for (std::string_view& t : k.applied) t = string();
+    if (in_.remaining() > 0) k.lines.resize(count(1));
+    for (std::string_view& t : k.lines) t = string();
+    if (k.lines.empty() && !k.line.empty()) k.lines = {k.line};
     ++self().kernel_count;
   }
 

@@ -5,9 +5,11 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -90,6 +92,7 @@ struct KernelRow {
   uint64_t spilled = 0, code_bytes = 0, compile_ns = 0;
   Bytes code = {};
   std::vector<std::string_view> applied = {};
+  std::vector<std::string_view> lines = {};  ///< all; `line` is the first and the last
   std::vector<uint32_t> passes = {};
   // of its launches
   uint64_t runs = 0, ns = 0;
@@ -172,6 +175,11 @@ struct Session::Data {
   std::vector<MissingRow> missing;
   std::vector<std::pair<uint32_t, std::vector<DecisionRow>>> decisions;  ///< by run
   uint64_t begin = 0, end = 0;                                           ///< of all that is told
+
+  /// How large states are, by process, arena and number, as far as that was asked: nodes of a large
+  /// one take a while to count.
+  mutable std::map<std::tuple<uint32_t, uint64_t, uint64_t>, size_t> sizes;
+  mutable std::mutex sizes_mutex;
 
   int64_t time(uint64_t ns) const { return static_cast<int64_t>(ns - begin); }
   std::string_view rule_name(const PassRow& pass, const Firing& firing) const;

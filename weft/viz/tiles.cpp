@@ -17,6 +17,9 @@ constexpr size_t kMostBoxes = 6000, kMostLines = 4000;
 constexpr uint32_t kThinner = 8;  // as many boxes fewer from one set of lines to the next
 constexpr size_t kMostSets = 8;   // one box may have more lines than a tile shows
 constexpr double kStub = 24;
+// An edge that comes from further away than a screen is wide. Many lie one above the other: the
+// hundred uses of a constant hid whatever was between them.
+constexpr double kFlat = 1500;
 
 uint64_t mixed(uint64_t box) {  // the finaliser of MurmurHash3
   box ^= box >> 33;
@@ -24,6 +27,8 @@ uint64_t mixed(uint64_t box) {  // the finaliser of MurmurHash3
   box ^= box >> 33;
   return box;
 }
+
+bool is_flat(Point a, Point b) { return std::abs(a.x - b.x) > kFlat; }
 
 }  // namespace
 
@@ -86,9 +91,13 @@ void TileIndex::finish_lines() {
     if (!lines_[set].ready) make_lines(lines_[set]);
 }
 
-// An edge that is longer than its bends is drawn at its ends alone.
+// An edge that is longer than its bends, or flat, is drawn at its ends alone.
 bool TileIndex::is_cut(const Edge& e) const {
-  return layout_.ranks[e.to] - layout_.ranks[e.from] - 1 > layout_.bends_below(e.from);
+  const uint32_t between = layout_.ranks[e.to] - layout_.ranks[e.from] - 1;
+  if (between > layout_.bends_below(e.from)) return true;
+  const Point last =
+      between == 0 ? layout_.centres[e.from] : layout_.bends[layout_.chains[e.from] + between - 1];
+  return is_flat(last, layout_.centres[e.to]);
 }
 
 Point TileIndex::point(uint32_t end) const {
@@ -116,7 +125,8 @@ void TileIndex::make_lines(Lines& lines) const {
     if (!taken(e.from)) continue;
     const uint32_t rank = layout_.ranks[e.from], between = layout_.ranks[e.to] - rank - 1;
     if (is_cut(e)) {
-      found.push_back({rank, {std::min(point(e.from).x, stub_x(e.from, e.to)), e.from, e.to}});
+      if (between > 0)
+        found.push_back({rank, {std::min(point(e.from).x, stub_x(e.from, e.to)), e.from, e.to}});
       found.push_back(
           {rank + between, {std::min(point(e.to).x, stub_x(e.to, e.from)), e.from, e.to}});
     } else {
@@ -157,15 +167,23 @@ TileLine TileIndex::line_of(const Segment& segment, size_t layer) const {
   const Point above = point(segment.above), below = point(segment.below);
   const auto boxes = static_cast<uint32_t>(boxes_.size());
   const bool both = segment.above < boxes && segment.below < boxes;
-  if (!both || layout_.ranks[segment.below] == layout_.ranks[segment.above] + 1)
-    return {above, below, false};
-  if (layer == layout_.ranks[segment.above])
+  const bool is_short = both && layout_.ranks[segment.below] == layout_.ranks[segment.above] + 1;
+  if (!both || (is_short && !is_flat(above, below))) return {above, below, false};
+  if (!is_short && layer == layout_.ranks[segment.above])
     return {above,
             {stub_x(segment.above, segment.below), (layer_y_[layer] + layer_y_[layer + 1]) / 2},
             true};
   return {{stub_x(segment.below, segment.above), (layer_y_[layer] + layer_y_[layer + 1]) / 2},
           below,
           true};
+}
+
+// The box above whose chain of bends it belongs to.
+uint32_t TileIndex::source_of(const Segment& segment) const {
+  if (segment.above < boxes_.size()) return segment.above;
+  const auto bend = static_cast<uint32_t>(segment.above - boxes_.size());
+  const auto behind = std::upper_bound(layout_.chains.begin(), layout_.chains.end(), bend);
+  return static_cast<uint32_t>(behind - layout_.chains.begin() - 1);
 }
 
 // The layers whose boxes may be in view, and how far they go.
@@ -245,8 +263,11 @@ void TileIndex::add_lines(const Rectangle& view, Tile& tile) const {
                                            [](double x, const Segment& s) { return x < s.left; });
       for (auto i = static_cast<size_t>(behind - lines.segments.begin());
            i > lines.begin[layer] && lines.reach[i - 1] >= view.left; --i) {
-        const TileLine line = line_of(lines.segments[i - 1], layer);
-        if (std::max(line.from.x, line.to.x) >= view.left) tile.lines.push_back(line);
+        const Segment& segment = lines.segments[i - 1];
+        TileLine line = line_of(segment, layer);
+        if (std::max(line.from.x, line.to.x) < view.left) continue;
+        line.source = source_of(segment);
+        tile.lines.push_back(line);
       }
     }
     if (tile.lines.size() <= kMostLines) return;

@@ -39,7 +39,8 @@ struct TileCell {
 };
 struct TileLine {
   Point from, to;
-  bool cut;  ///< the edge goes on, further than it is drawn
+  bool cut;             ///< the edge goes on, further than it is drawn: it is long, or flat
+  uint32_t source = 0;  ///< the box that the edge comes from
 };
 struct Tile {
   std::vector<TileBox> boxes;
@@ -87,7 +88,8 @@ class TileIndex {
   void make_lines(Lines& lines) const;
   void sort_lines(Lines& lines, const std::vector<std::pair<uint32_t, Segment>>& found) const;
   Point point(uint32_t end) const;
-  TileLine line_of(const Segment& segment, size_t layer) const;
+  TileLine line_of(const Segment& segment, size_t layer) const;  // without its source
+  uint32_t source_of(const Segment& segment) const;
   double stub_x(uint32_t at, uint32_t towards) const;
   std::pair<size_t, size_t> layers_of(const Rectangle& view) const;
   std::span<const uint32_t> boxes_in(size_t layer, const Rectangle& view) const;

@@ -45,7 +45,7 @@ class NodeGraph final : public GraphData {
   /// `marked`: what is in `after` alone is new.
   void build(std::span<const uint64_t> before, std::span<const uint64_t> after, bool marked) {
     std::vector<uint64_t> roots(before.begin(), before.end());
-    roots.insert(roots.end(), after.begin(), after.end());
+    if (!std::ranges::equal(before, after)) roots.insert(roots.end(), after.begin(), after.end());
     if (roots.empty()) return;
     order_ = StoredOrder(source_, roots);
     if (marked) mark(before, after);
@@ -109,6 +109,7 @@ class NodeGraph final : public GraphData {
     return source_.get(order_.numbers[i]);
   }
   void mark(std::span<const uint64_t> before, std::span<const uint64_t> after) {
+    if (std::ranges::equal(before, after)) return marks.assign(order_.size(), Mark::Same);
     const std::vector<bool> in_before = order_.below(before), in_after = order_.below(after);
     for (size_t i = 0; i < order_.size(); ++i)
       marks.push_back(!in_before[i] ? Mark::Added : in_after[i] ? Mark::Same : Mark::Removed);
@@ -122,12 +123,8 @@ class NodeGraph final : public GraphData {
   const std::vector<BufferRow>* inputs_;
 };
 
-/// The numbers of its roots.
-std::vector<uint64_t> roots_of(StateView state, std::string_view side) {
-  if (state.kind == StateParts::Kind::Text || state.kind == StateParts::Kind::Machine)
-    fail("viz.parameter", "the state {} this pass is {}, not a graph; the view pass shows it", side,
-         state.form());
-  return std::move(state.numbers);
+bool has_nodes(StateParts::Kind kind) {
+  return kind != StateParts::Kind::Text && kind != StateParts::Kind::Machine;
 }
 
 std::unique_ptr<GraphData> graph_of_pass(const Session::Data& data, const Parameters& parameters) {
@@ -140,15 +137,21 @@ std::unique_ptr<GraphData> graph_of_pass(const Session::Data& data, const Parame
   auto out = std::make_unique<NodeGraph>(data, p);
   std::vector<uint64_t> before, after;
   out->form = "graph";
-  const auto read = [&](uint64_t number, std::string_view which) {
-    StateView state = numbers_of(data, number, out->source());
-    if (state.kind == StateParts::Kind::Program) out->form = "program";
-    return roots_of(std::move(state), which);
-  };
-  if (both || side == "before") before = read(p.before, "before");
-  if (both || side == "after") after = read(p.after, "after");
   out->title = strformat("{} {}", p.name, p.subject);
-  out->build(before, after, both);
+  std::string without;  // the form of a side that has no nodes
+  const auto read = [&](uint64_t number, std::vector<uint64_t>& roots) {
+    StateView state = numbers_of(data, number, out->source());
+    if (!has_nodes(state.kind)) return void(without = state.form());
+    if (state.kind == StateParts::Kind::Program) out->form = "program";
+    roots = std::move(state.numbers);
+  };
+  if (both || side == "before") read(p.before, before);
+  if (both || side == "after") read(p.after, after);
+  out->build(before, after, both && without.empty());
+  if (out->size() == 0 && !without.empty()) {
+    out->form = without;
+    append_format(out->title, ": {}, not a graph; the view pass shows it", without);
+  }
   return out;
 }
 
@@ -236,13 +239,14 @@ class Dataflow final : public GraphData {
 std::unique_ptr<GraphData> graph_of_run(const Session::Data& data, const Parameters& parameters) {
   const size_t i = parameters.position("realization", data.runs.size(), "realizations");
   const uint32_t schedule = data.runs[i].schedule;
-  if (schedule == kNone)
-    fail("viz.parameter",
-         "of realization {} it is not recorded what it runs: it failed, it had not ended, or the "
-         "recording began later",
-         i);
-  auto out = std::make_unique<Dataflow>(data, data.schedules[schedule]);
+  static const ScheduleRow kNothing{};
+  auto out =
+      std::make_unique<Dataflow>(data, schedule == kNone ? kNothing : data.schedules[schedule]);
   out->title = strformat("realization {} {}", i, data.runs[i].line);
+  if (schedule == kNone)
+    out->title +=
+        ": it is not recorded what it runs: it failed, it had not ended, or the recording began "
+        "later";
   return out;
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "weft/base/error.h"
+#include "weft/viz/kernel_code.h"
 #include "weft/viz/plan_choices.h"
 #include "weft/viz/state.h"
 #include "weft/viz/view_parts.h"
@@ -101,7 +102,9 @@ std::vector<const DecisionRow*> decisions_of(const Session::Data& data, const Ke
   for (const auto& [run, rows] : data.decisions) {
     if (run != k.run) continue;
     for (const DecisionRow& d : rows)
-      if (k.line.empty() || (!d.line.empty() && k.line.find(d.line) != std::string_view::npos))
+      if (k.line.empty() ||
+          (!d.line.empty() && (k.line.find(d.line) != std::string_view::npos ||
+                               std::ranges::find(k.lines, d.line) != k.lines.end())))
         out.push_back(&d);
   }
   return out;
@@ -173,7 +176,9 @@ std::string view_kernel(const Session& session, const Parameters& parameters) {
   JsonWriter json;
   json.begin_object();
   kernel_fields(json, data, i, total_ns(data));
-  json.key("decisions").begin_array();
+  json.key("lines").begin_array();
+  for (const std::string_view line : k.lines) json.value(line);
+  json.end_array().key("decisions").begin_array();
   for (const DecisionRow* d : decisions_of(data, k)) {
     json.begin_object().field("staged", d->staged).field("value", d->value);
     json.field("reason", d->reason).field("line", d->line).end_object();
@@ -192,7 +197,8 @@ std::string view_kernel(const Session& session, const Parameters& parameters) {
     json.begin_object().field("kind", t.kind).field("text", t.text).end_object();
   json.end_array().key("passes").begin_array();
   for (const uint32_t p : k.passes) json.value(p);
-  return json.end_array().end_object().take();
+  json.end_array().field("has_code", has_kernel_code(data, i));
+  return json.end_object().take();
 }
 
 std::string text_kernel(const Session& session, const Parameters& parameters, bool colour) {

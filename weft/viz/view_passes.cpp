@@ -23,16 +23,17 @@ std::string_view afterwards(std::string_view pass) {
   return {};
 }
 
-/// How large states are: what passes share is decoded once.
+/// How large states are: each is decoded once, for whoever asks first.
 class Sizes {
  public:
   explicit Sizes(const Session::Data& data) : data_(data) {}
 
   /// Nodes or instructions; 0 where it cannot be read.
   size_t of(const PassRow& pass, uint64_t state) {
-    const auto [at, fresh] = known_.try_emplace({pass.process, pass.arena, state}, 0);
-    if (fresh) at->second = read(pass, state);
-    return at->second;
+    const std::lock_guard lock(data_.sizes_mutex);
+    const std::tuple key(pass.process, pass.arena, state);
+    if (const auto known = data_.sizes.find(key); known != data_.sizes.end()) return known->second;
+    return data_.sizes[key] = read(pass, state);
   }
 
  private:
@@ -50,7 +51,6 @@ class Sizes {
 
   const Session::Data& data_;
   std::map<std::pair<uint32_t, uint64_t>, NodeSource> sources_;
-  std::map<std::tuple<uint32_t, uint64_t, uint64_t>, size_t> known_;
 };
 
 std::string cut_text(std::string text) {

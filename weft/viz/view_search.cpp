@@ -75,8 +75,11 @@ class Search {
     for (uint32_t i = 0; i < data_.runs.size(); ++i)
       if (matches(data_.runs[i].line)) add({"line", std::string(data_.runs[i].line), i});
     for (uint32_t i = 0; i < data_.kernels.size(); ++i)
-      if (const KernelRow& k = data_.kernels[i]; matches(k.line))
-        add({"line", std::string(k.line), k.run, kNone, i});
+      for (const KernelRow& k = data_.kernels[i]; const std::string_view line : k.lines)
+        if (matches(line)) {
+          add({"line", std::string(line), k.run, kNone, i});
+          break;
+        }
   }
 
   /// In kernels as the compiler was given them.

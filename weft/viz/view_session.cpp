@@ -179,11 +179,12 @@ std::string view_lines(const Session& session, const Parameters&) {
   std::map<std::string_view, Line> lines;
   for (uint32_t i = 0; i < data.kernels.size(); ++i) {
     const KernelRow& k = data.kernels[i];
-    if (k.line.empty()) continue;
-    Line& line = lines[k.line];
-    line.kernels.push_back(i);
-    line.launches += k.runs;
-    line.ns += k.ns;
+    for (const std::string_view text : k.lines) {
+      Line& line = lines[text];
+      line.kernels.push_back(i);
+      line.launches += k.runs;
+      line.ns += k.ns;
+    }
   }
   for (uint32_t i = 0; i < data.runs.size(); ++i)
     if (!data.runs[i].line.empty()) lines[data.runs[i].line].runs.push_back(i);

@@ -38,15 +38,21 @@ function go(to) {
   else location.hash = hash;
 }
 
+// Of a program that has computed nothing yet.
+function nothingPane() { return { head: [], isNothing: true, root: element("p", { className: "body quiet" }, "Nothing was computed.") }; }
+
+const firstRealization = () => (session.processes.some((p) => p.realizations > 0) ? 0 : undefined);
+
 function makePane(to) {
   if (to.view === "pass") return new PassPane(to, tools);
   if (to.view === "kernel") return new KernelPane(to, tools);
   if (to.view === "recompile") return new RecompilePane(to, tools);
-  if (to.view === "timeline") return new TimelinePane({ ...tools, session, realization: to.realization ?? 0 });
+  if (to.view === "timeline") return new TimelinePane({ ...tools, session, realization: to.realization ?? firstRealization() });
   if (to.view === "compare") return new ComparePane(to, tools);
   if (to.view in lists) return lists[to.view](to, tools);
   if (to.kernel !== undefined) return new GraphPane({ kernel: to.kernel }, tools);
-  return new GraphPane({ realization: to.realization ?? 0 }, tools);
+  const realization = to.realization ?? firstRealization();
+  return realization === undefined ? nothingPane() : new GraphPane({ realization }, tools);
 }
 
 function show(to) {
@@ -146,6 +152,7 @@ async function follow() {
   session = await view("session").catch(() => session);
   if (session.bytes !== before) {
     describe();
+    if (pane.isNothing) show(place);
     await tree.load();
   }
   if (session.processes.some((p) => !p.finished)) setTimeout(follow, 2000);

@@ -5,7 +5,15 @@ import { palette, TILE, Tiles } from "./tiles.js";
 
 const LOWEST = -2;
 const THIN = 0.1;   // of the pane
+const HALF = 13;   // the height of a box
 const ARROWS = { ArrowUp: "sources", ArrowDown: "users", ArrowLeft: "left", ArrowRight: "right" };
+
+function swatch(colour) {
+  const mark = element("span", { className: "bar" });
+  mark.style.background = colour;
+  mark.style.width = "14px";
+  return mark;
+}
 
 export class GraphPane {
   // what: the parameters of the view `graph`; go(place) leads to other panes; say(text) to the status line.
@@ -48,6 +56,7 @@ export class GraphPane {
     try {
       const info = await view("drawing", asked);
       if (asked.group !== this.group || asked.open !== this.open.join(",")) return;
+      if (!info.nodes && await this.takePass()) return;
       this.tiles = new Tiles(asked, () => this.pane.redraw(), (error) => this.say(error.message));
       const first = !this.info;
       this.info = info;
@@ -57,7 +66,6 @@ export class GraphPane {
       this.pane.redraw();
       if (!info.fine) this.waitForFine(this.tiles);
     } catch (error) {
-      if (await this.takePass()) return;
       this.say(error.message);
       this.aside.replaceChildren(element("p", { className: "error", role: "alert" }, error.message));
     }
@@ -89,13 +97,14 @@ export class GraphPane {
       tiles.refresh();
       this.lookAt(middle.x * sx, middle.y * sy, this.scale);
       if (this.untouched) this.fit(this.whole);
+      if (this.chosen) this.choose({ box: this.chosen.box }, false);   // it lies elsewhere now
       performance.mark("graph.fine");
     }
   }
 
   showInfo() {
-    const { nodes, boxes, edges, fine, loops } = this.info;
-    this.title.textContent = (this.of ?? "") + [`${count(nodes)} nodes`, boxes !== nodes ? `${count(boxes)} boxes` : "", `${count(edges)} edges`,
+    const { nodes, boxes, edges, fine, loops, title } = this.info;
+    this.title.textContent = !nodes ? title : (this.of ?? "") + [`${count(nodes)} nodes`, boxes !== nodes ? `${count(boxes)} boxes` : "", `${count(edges)} edges`,
       loops ? `${count(loops)} that go back` : "", fine ? "" : "being laid out"].filter(Boolean).join(", ");
   }
 
@@ -226,11 +235,29 @@ export class GraphPane {
 
   drawChosen(context) {
     if (!this.chosen) return;
-    const { x, y, width, height } = this.chosen;
-    context.strokeStyle = palette().accent;
+    const { x, y, width, height, sources, users } = this.chosen;
+    const { accent, changed } = palette();
+    this.drawRoutes(context, sources, accent);
+    this.drawRoutes(context, users, changed);
+    context.strokeStyle = accent;
     context.lineWidth = 3;
     const [w, h] = [Math.max(width * this.scale, 6) + 6, Math.max(height * this.scale, 6) + 6];
     context.strokeRect((x - this.x) * this.scale - w / 2, (y - this.y) * this.scale - h / 2, w, h);
+  }
+
+  // The edges of the chosen node, each from below its source to above its user.
+  drawRoutes(context, ends, stroke) {
+    context.strokeStyle = stroke;
+    context.lineWidth = 2;
+    context.beginPath();
+    for (const { route } of ends)
+      for (let i = 0; i < route.length; i += 2) {
+        const inset = i === 0 ? HALF : i + 2 === route.length ? -HALF : 0;
+        const [px, py] = [(route[i] - this.x) * this.scale, (route[i + 1] + inset - this.y) * this.scale];
+        if (i === 0) context.moveTo(px, py);
+        else context.lineTo(px, py);
+      }
+    context.stroke();
   }
 
   // ---- boxes
@@ -280,7 +307,8 @@ export class GraphPane {
       this.aside.replaceChildren(element("p", { className: "quiet" }, "Choose a node by a click or the arrow keys. Drag or Shift+arrows move, the wheel or + and - zoom."), this.legend());
       return;
     }
-    const list = (name, all) => (all.length ? [element("h2", {}, `${name} (${all.length})`), element("ul", {}, ...all.map((other) =>
+    const { accent, changed } = palette();
+    const list = (name, all, of) => (all.length ? [element("h2", {}, swatch(of), ` ${name} (${all.length})`), element("ul", {}, ...all.map((other) =>
       element("li", {}, link(other.label, () => this.choose({ box: other.box })))))] : []);
     const isGroup = box.group !== null;
     const toggles = [];
@@ -292,18 +320,13 @@ export class GraphPane {
       facts([["line", box.line], ["layer", box.layer], ["dtype", box.dtype], ["shape", box.shape], ["mark", box.mark], ["bytes", box.bytes > 0 ? bytes(box.bytes) : ""],
         ["time", box.ns > 0 ? time(box.ns) : ""], ["nodes", isGroup ? count(box.nodes) : ""]]),
       element("div", {}, ...toggles), ...(box.text ? [element("pre", { className: "code" }, box.text)] : []),
-      ...list("Sources", box.sources), ...list("Users", box.users),
+      ...list("Sources", box.sources, accent), ...list("Users", box.users, changed),
       ...(isGroup ? [element("h2", {}, "Nodes"), element("ul", {}, ...box.members.map((m) => element("li", {}, m.label)))] : []));
   }
 
   legend() {
     const colours = palette();
-    const rows = (this.info?.kinds ?? []).slice(0, 40).map((kind, i) => {
-      const mark = element("span", { className: "bar" });
-      mark.style.background = colours.box(i);
-      mark.style.width = "14px";
-      return element("li", {}, mark, ` ${kind}`);
-    });
+    const rows = (this.info?.kinds ?? []).slice(0, 40).map((kind, i) => element("li", {}, swatch(colours.box(i)), ` ${kind}`));
     return element("ul", { "aria-label": "Colours" }, ...rows);
   }
 
@@ -321,7 +344,7 @@ export class GraphPane {
 
   step(direction) {
     const { chosen } = this;
-    if (!chosen) return this.choose({ box: 0 });
+    if (!chosen) return this.info?.boxes ? this.choose({ box: 0 }) : undefined;
     const next = direction === "left" || direction === "right" ? chosen[direction] : chosen[direction][0]?.box;
     if (next !== undefined) this.choose({ box: next });
     return undefined;

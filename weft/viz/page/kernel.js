@@ -33,6 +33,22 @@ function texts(all) {
   return [element("h2", {}, "Texts"), tabs, panel];
 }
 
+// Each above the beginning of its slope or, where that is taken, further up along it.
+function slopeNames(slopes) {
+  const placed = [];
+  for (const { name, x1, y1, x2, y2 } of slopes) {
+    const length = Math.hypot(x2 - x1, y2 - y1) || 1;
+    const at = { name, x: x1 + 5, y: y1 - 5, width: 6 * name.length + 6 };
+    const meets = (other) => at.x < other.x + other.width && other.x < at.x + at.width && Math.abs(at.y - other.y) < 12;
+    while (at.x < x2 && placed.some(meets)) {
+      at.x += 4 * (x2 - x1) / length;
+      at.y += 4 * (y2 - y1) / length;
+    }
+    placed.push(at);
+  }
+  return placed.map(({ name, x, y }) => svg("text", { x, y, class: "small" }, name));
+}
+
 // Both axes are logarithmic: FLOP per byte, FLOP per second. One slope for each level of memory.
 export function roofline(r) {
   if (!r?.flops || !r.bytes) return null;
@@ -57,11 +73,12 @@ export function roofline(r) {
     parts.push(svg("text", { x: left - 4, y: y(10 ** p) + 4, "text-anchor": "end" }, rate(10 ** p, "F/s")));
   }
   parts.push(svg("text", { x: (width - right + left) / 2, y: height - 4, "text-anchor": "middle" }, "FLOP per byte"));
-  for (const { name, bytes_per_second: slope } of levels) {
-    const start = Math.max(10 ** x0, 10 ** y0 / slope), ridge = peak / slope;
-    parts.push(svg("line", { class: name === r.bound ? "roof" : "roof faint", x1: x(start), y1: y(start * slope), x2: x(ridge), y2: y(peak) }));
-    parts.push(svg("text", { x: x(start) + 5, y: y(start * slope) - 5, class: "small" }, name));
-  }
+  const slopes = levels.map(({ name, bytes_per_second: slope }) => {
+    const start = Math.max(10 ** x0, 10 ** y0 / slope);
+    return { name, x1: x(start), y1: y(start * slope), x2: x(peak / slope), y2: y(peak) };
+  });
+  for (const { name, ...line } of slopes) parts.push(svg("line", { class: name === r.bound ? "roof" : "roof faint", ...line }));
+  parts.push(...slopeNames(slopes));
   if (peak) {
     parts.push(svg("line", { class: "roof", x1: x(Math.min(...levels.map((l) => peak / l.bytes_per_second))), y1: y(peak), x2: x(10 ** x1), y2: y(peak) }));
     parts.push(svg("text", { x: width - right + 4, y: y(peak) + 4 }, rate(peak, "F/s")));
@@ -111,7 +128,7 @@ export class KernelPane {
     this.go = go;
     this.root = element("div", { className: "body" });
     this.head = [];
-    this.globalKey = (key) => key === "f" && (go({ view: "graph", kernel }), true);
+    this.globalKey = (key) => key === "f" && this.hasCode && (go({ view: "graph", kernel }), true);
     this.load(kernel, block).catch((error) => {
       say(error.message);
       this.root.replaceChildren(element("p", { className: "error", role: "alert" }, error.message));
@@ -126,8 +143,8 @@ export class KernelPane {
     view("roofline", { kernel }).then((r) => chart.replaceChildren(...[roofline(r)].filter(Boolean)))
       .catch((error) => chart.replaceChildren(element("p", { className: "quiet" }, `Roofline: ${error.message}`)));
     const code = element("div");
-    const ours = (k.texts ?? []).some((t) => t.kind === "listing");
-    if (ours) view("code", { kernel }).then((c) => code.replaceChildren(...new CodePanel(c, block, { go }).parts))
+    this.hasCode = k.has_code;
+    if (k.has_code) view("code", { kernel }).then((c) => code.replaceChildren(...new CodePanel(c, block, { go }).parts))
       .catch((error) => code.replaceChildren(element("p", { className: "error", role: "alert" }, error.message)));
     const decisions = table([
       { name: "", of: (d) => (d.staged ? "staged" : "fused"), sort: (d) => d.staged },
@@ -140,7 +157,7 @@ export class KernelPane {
     this.root.replaceChildren(
       element("h1", {}, `kernel ${k.kernel}: ${k.name}`),
       element("div", { className: "split" }, facts([
-        ["line", k.line ? link(k.line, () => go({ view: "lines" })) : ""], ["device", k.device], ["runs", count(k.runs)], ["time", `${time(k.ns)} in all, ${time(k.median_ns)} median, ${percent(k.share)} of all kernels`],
+        ["line", k.line ? link(k.line, () => go({ view: "lines" })) : ""], ["lines", k.lines.length > 2 ? k.lines.join(", ") : ""], ["device", k.device], ["runs", count(k.runs)], ["time", `${time(k.ns)} in all, ${time(k.median_ns)} median, ${percent(k.share)} of all kernels`],
         ["work", `${rate(k.flops, "FLOP")}, ${bytes(k.bytes)}`], ["speed", [k.gflops ? rate(k.gflops * 1e9, "FLOP/s") : "", k.gbytes ? rate(k.gbytes * 1e9, "B/s") : ""].filter(Boolean).join(", ")],
         ["compiled in", time(k.compile_ns)], ["code", k.code_bytes ? bytes(k.code_bytes) : ""], ["spilled", k.spilled ? `${k.spilled} registers` : ""],
         ["passes", k.passes?.length ? link(`${k.passes.length}, from pass ${k.passes[0]}`, () => go({ view: "pass", pass: k.passes[0] })) : ""],

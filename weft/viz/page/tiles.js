@@ -5,29 +5,36 @@ import { colour, hue } from "./dom.js";
 export const TILE = 512;
 const MOST_KEPT = 120;
 const MOST_ASKED = 6;
+const TINTS = 13;   // colours of lines
 export const MARKS = ["", "", "added", "removed", "changed"];
 
 export function palette() {
-  const light = colour("box-light"), strength = colour("box-colour");
+  const light = colour("box-light"), strength = colour("box-colour"), edge = colour("edge-light");
   return {
     box: (kind) => `hsl(${hue(kind)} ${strength} ${light})`,
-    text: colour("text"), edge: colour("edge"), line: colour("quiet"), accent: colour("accent"), ground: colour("ground"),
+    lines: (source) => `hsl(${hue(source % TINTS)} 45% ${edge})`,
+    text: colour("text"), edge: colour("edge"), line: colour("quiet"), accent: colour("accent"), changed: colour("changed"), ground: colour("ground"),
     marks: ["", "", colour("added"), colour("removed"), colour("changed")],
   };
 }
 
+// Lines of one box have one colour: side by side with others they can be told apart.
 function paintLines(context, lines, colours, level) {
-  context.strokeStyle = colours.edge;
+  context.lineWidth = 1;
   for (const cut of [0, 1]) {
     context.setLineDash(cut ? [3, 3] : []);
-    context.globalAlpha = cut || level > 1 ? 0.35 : 0.8;   // many of small boxes lie side by side
-    context.beginPath();
-    for (let i = 0; i < lines.length; i += 5) {
+    context.globalAlpha = cut || level > 1 ? 0.45 : 0.85;   // many of small boxes lie side by side
+    const paths = Array.from({ length: TINTS }, () => new Path2D());
+    for (let i = 0; i < lines.length; i += 6) {
       if (lines[i + 4] !== cut) continue;
-      context.moveTo(lines[i] / 10, lines[i + 1] / 10);
-      context.lineTo(lines[i + 2] / 10, lines[i + 3] / 10);
+      const path = paths[lines[i + 5] % TINTS];
+      path.moveTo(lines[i] / 10, lines[i + 1] / 10);
+      path.lineTo(lines[i + 2] / 10, lines[i + 3] / 10);
     }
-    context.stroke();
+    paths.forEach((path, tint) => {
+      context.strokeStyle = colours.lines(tint);
+      context.stroke(path);
+    });
   }
   context.setLineDash([]);
   context.globalAlpha = 1;
@@ -50,7 +57,7 @@ function paintBoxes(context, tile, colours, level) {
     context.strokeRect(x + inset, y + inset, w / 10 - 2 * inset, h / 10 - 2 * inset);
     if (!labels.length) continue;
     context.fillStyle = colours.text;
-    context.fillText(clipped(labels[n], w / 10 / unit), cx / 10, cy / 10 + 0.5);
+    context.fillText(clipped(labels[n], w / 10 / unit), cx / 10, cy / 10 + 0.5, w / 10 - 4 * unit);
   }
 }
 

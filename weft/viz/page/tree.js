@@ -34,7 +34,7 @@ export class Tree {
     try {
       const all = await this.realizations();
       this.items.clear();
-      const chosen = this.chosen?.key;
+      const chosen = this.chosen?.li.getAttribute("aria-selected") === "true" ? this.chosen.key : null;
       this.chosen = null;
       this.root.replaceChildren(...all.map((item) => this.make(item, 1)));
       const pending = all.filter((item) => open.has(item.key) || (first && item === all[0]));
@@ -67,26 +67,27 @@ export class Tree {
   }
 
   async toggle(item, to = !item.open) {
-    if (!item.children || item.open === to) return;
-    item.open = to;
-    item.li.setAttribute("aria-expanded", String(to));
-    item.li.querySelector(".twist").textContent = to ? "▾" : "▸";
-    if (!to) {
-      item.group.hidden = true;
-      return;
+    if (!item.children) return;
+    if (item.open !== to) {
+      item.open = to;
+      item.li.setAttribute("aria-expanded", String(to));
+      item.li.querySelector(".twist").textContent = to ? "▾" : "▸";
     }
-    if (!item.group) {
-      item.group = element("ul", { role: "group" });
-      item.li.append(item.group);
-      try {
-        const children = await item.children();
-        item.group.replaceChildren(...children.map((child) => this.make(child, item.level + 1)));
-        if (!children.length) item.group.replaceChildren(element("li", { role: "none", className: "none quiet" }, "nothing"));
-      } catch (error) {
-        this.say(error.message);
-      }
+    if (to) await (item.filled ??= this.fill(item));
+    if (item.group) item.group.hidden = !item.open;
+  }
+
+  async fill(item) {
+    item.group = element("ul", { role: "group" });
+    item.li.append(item.group);
+    try {
+      const children = await item.children();
+      if (this.items.get(item.id) !== item) return;   // the tree was read anew meanwhile
+      item.group.replaceChildren(...children.map((child) => this.make(child, item.level + 1)));
+      if (!children.length) item.group.replaceChildren(element("li", { role: "none", className: "none quiet" }, "nothing"));
+    } catch (error) {
+      this.say(error.message);
     }
-    item.group.hidden = false;
   }
 
   choose(item, show) {
@@ -98,13 +99,43 @@ export class Tree {
     if (show && item.place) this.onChoose(item.place);
   }
 
-  // The item of what is shown, where it is in the tree.
-  follow(place) {
-    const same = (item) => item.place && Object.keys(item.place).every((key) => key === "mode" || String(item.place[key]) === String(place[key]))
-      && (item.place.step !== undefined || place.step === undefined || item.place.view !== "pass");
-    const found = this.chosen && same(this.chosen) ? this.chosen : [...this.items.values()].find(same);
-    if (found) this.choose(found, false);
-    else if (place.view === "pass" || place.view === "kernel") this.chosen?.li.setAttribute("aria-selected", "false");   // of an item that is closed
+  // The item of what is shown. What it lies in is opened, as where a search or a link leads.
+  async follow(place) {
+    this.followed = place;
+    const known = this.itemOf(place);
+    if (!known && (place.view === "pass" || place.view === "kernel")) {
+      this.chosen?.li.setAttribute("aria-selected", "false");
+      await this.openPath(place);
+    }
+    const found = known ?? this.itemOf(place);   // what changed nothing may be left out
+    if (!found || this.followed !== place) return;
+    for (let around = found; (around = this.above(around));) await this.toggle(around, true);
+    if (this.followed === place) this.choose(found, false);
+  }
+
+  async openPath(place) {
+    for (const key of await this.pathTo(place).catch(() => [])) {
+      const item = this.followed === place && this.find((other) => other.key === key);
+      if (!item) return;
+      await this.toggle(item, true);
+    }
+  }
+
+  find(is) { return [...this.items.values()].find(is); }
+  above(item) { return this.items.get(item.li.parentElement?.closest("li")?.id); }
+
+  itemOf(place) {
+    const same = (item) => item.place && Object.keys(item.place).every((key) => key === "mode" || String(item.place[key]) === String(place[key]));
+    const exact = (item) => same(item) && (item.place.step !== undefined || place.step === undefined || item.place.view !== "pass");
+    return this.chosen && exact(this.chosen) ? this.chosen : this.find(exact) ?? this.find(same);   // of a rewrite that is not listed, its pass
+  }
+
+  // Keys of what a pass or a kernel lies in, from the outside.
+  async pathTo({ view: what, pass, kernel }) {
+    const { passes: [first] } = await view("passes", what === "pass" ? { first: pass, count: 1 } : { kernel, count: 1 });
+    if (!first || first.realization === null) return [];
+    const own = what === "pass" && first.kernel !== null ? [`kernel ${first.realization} ${first.kernel}`] : [];
+    return [`realization ${first.realization}`, ...own];
   }
 
   visible() {
@@ -128,7 +159,7 @@ export class Tree {
     else if (key === "ArrowRight" && chosen) chosen.open ? this.move(1) : this.toggle(chosen, true);
     else if (key === "ArrowLeft" && chosen) {
       if (chosen.open) this.toggle(chosen, false);
-      else if (chosen.level > 1) this.choose(this.items.get(chosen.li.parentElement.closest("li").id), true);
+      else if (chosen.level > 1) this.choose(this.above(chosen), true);
     } else return false;
     return true;
   }
@@ -162,15 +193,17 @@ export class Tree {
       else if (kernels.has(pass.kernel)) Object.assign(kernels.get(pass.kernel), { name: pass.subject }).passes.push(pass);
       else kernels.set(pass.kernel, { kernel: pass.kernel, name: pass.subject, passes: [pass] });
     }
+    const left = total - passes.length;
+    const all = async (k) => (left ? (await view("passes", { kernel: k.kernel, changed: this.changed, count: AT_ONCE })).passes : k.passes);
     const items = own.map((pass) => this.passItem(pass));
     for (const k of kernels.values()) {
       items.push({
         key: `kernel ${realization.realization} ${k.kernel ?? k.name}`, name: k.name, more: k.ns === undefined ? "" : `${k.runs} x, ${time(k.ns)}`,
         place: k.kernel === null ? undefined : { view: "kernel", kernel: k.kernel },
-        children: k.passes.length ? async () => k.passes.map((pass) => this.passItem(pass)) : undefined,
+        children: k.passes.length || (left && k.kernel !== null) ? async () => (await all(k)).map((pass) => this.passItem(pass)) : undefined,
       });
     }
-    if (total > passes.length) items.push({ key: "more", name: `... ${count(total - passes.length)} passes more; search finds them` });
+    if (left) items.push({ key: "more", name: `... ${count(left)} passes more, of these kernels; search finds the others` });
     return items;
   }
 
