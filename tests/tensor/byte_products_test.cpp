@@ -208,7 +208,8 @@ TEST_P(ByteProducts, ARowIsTheSameAmongOthers) {
       }
       for (const int64_t rows : {int64_t{2}, int64_t{3}, int64_t{4}, int64_t{6}, int64_t{7},
                                  int64_t{11}, int64_t{16}, kMostRows}) {
-        if (codec == Codec::Q6_K && rows > 6) continue;
+        // With AVX2 all of them are multiplied so.
+        if (codec == Codec::Q6_K && rows > 6 && std::string_view(GetParam()) != "avx2") continue;
         SCOPED_TRACE(std::string(name(codec)) + ", " + std::to_string(rows));
         const auto y = product(x[Slice(0, rows)].contiguous().realize());
         ASSERT_EQ(std::memcmp(y.data(), alone.data(), y.size() * sizeof(float)), 0);

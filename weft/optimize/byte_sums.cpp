@@ -13,9 +13,8 @@ namespace {
 // Beside sums of so many rows there are registers for the words of a part, before and after they
 // are taken apart.
 constexpr int64_t kRows = 8;
-// Where words lie in memory as vectors, so many rows of two vectors of columns have a register for
-// each sum and each sum of a part, in half of the registers of one; and loads are fewer than
-// products.
+// Where words lie in memory as vectors of columns, two of these by so many rows have a register for
+// each sum and for each part's, and load less often than they multiply.
 constexpr int64_t kRowsOfVectors = 6;
 constexpr int kRegisters = 32;
 // Six sums side by side are summed in another order than fewer are (kEnoughAccumulators of

@@ -33,7 +33,7 @@ enum class Factors : uint8_t {
   /// off by at most (1 / 254 + 2^-20) of sum_blocks max |x| sum |weight|, over blocks of 32 along
   /// the sum. Of weights that decode() gives; others are not rounded. More than 32 rows are
   /// multiplied as by BF16 where the machine multiplies bf16. Rows have the same bits alone and
-  /// among others, up to 32; of Q6_K up to 6. Gradients are those of F32.
+  /// among others, up to 32; of Q6_K and Q8_K up to 6. Gradients are those of F32.
   Q8,
 };
 

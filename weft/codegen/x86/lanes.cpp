@@ -286,8 +286,8 @@ Reg X86Selector::floats_side_by_side(std::span<const NodeRef> scalars, int size)
   return joined(std::move(pieces), size);
 }
 
-/// Few values, each in several lanes: put side by side and spread from there; without parts where
-/// they are many, or all lanes are bits.
+/// Few values, each in several lanes: lanes of a vector that one register holds, or else put side
+/// by side, and spread from there; without parts where they are many, or all lanes are bits.
 Vector X86Selector::spread(NodeRef n) {
   const int size = bits(n->dtype);
   const Layout l = layout(size, n->lanes);
@@ -296,17 +296,25 @@ Vector X86Selector::spread(NodeRef n) {
   if (is_bool(n->dtype) || (!by_bytes && size < 32) ||
       !usable(by_bytes ? Form::VPshufB : Form::VPermD))
     return out;
+  NodeRef of = n->src(0)->op == Op::Lane ? n->src(0)->src(0) : nullptr;
+  const bool of_one =
+      of && of->lanes <= l.per_part && std::ranges::all_of(n->src(), [&](NodeRef s) {
+        return s->op == Op::Lane && s->src(0) == of;
+      });
   const size_t most = std::min(n->nsrc / size_t{2}, static_cast<size_t>(std::min(4, 128 / size)));
   SmallVector<NodeRef, 4> few;
   SmallVector<size_t, 16> which;
   for (NodeRef s : n->src()) {
+    if (of_one) which.push_back(static_cast<size_t>(s->int_arg(0)));
+    if (of_one) continue;
     which.push_back(static_cast<size_t>(std::ranges::find(few, s) - few.begin()));
     if (which.back() < few.size()) continue;
     if (few.size() == most) return out;
     few.push_back(s);
   }
-  const Reg from =
-      in_vector(n->dtype) ? floats_side_by_side(few, size) : side_by_side(few, size, l.width);
+  const Reg from = of_one                ? vector(of).parts[0]
+                   : in_vector(n->dtype) ? floats_side_by_side(few, size)
+                                         : side_by_side(few, size, l.width);
   const int unit = by_bytes ? 8 : 32, each = size / unit;  // of what is moved
   for (int first = 0; first < n->lanes; first += l.per_part) {
     std::vector<uint8_t> order;
@@ -322,31 +330,6 @@ Vector X86Selector::spread(NodeRef n) {
       emit(Form::VPshufB, 128, {out.parts.back(), from, by});
     else
       emit(Form::VPermD, l.width, {out.parts.back(), by, from});
-  }
-  return out;
-}
-
-/// Lanes of one shorter vector, in one register, each in several; without parts where they are
-/// anything else.
-Vector X86Selector::repeated(NodeRef n) {
-  const int size = bits(n->dtype);
-  const Layout l = layout(size, n->lanes);
-  Vector out{{}, size, n->lanes};
-  NodeRef of = n->src(0)->op == Op::Lane ? n->src(0)->src(0) : n;
-  if (is_bool(n->dtype) || size < 32 || l.width < 256 || !usable(Form::VPermD) ||
-      of->lanes > l.per_part)
-    return out;
-  for (NodeRef s : n->src())
-    if (s->op != Op::Lane || s->src(0) != of) return out;
-  const Reg from = vector(of).parts[0];
-  for (int first = 0; first < n->lanes; first += l.per_part) {
-    std::vector<uint8_t> order;
-    for (int k = first; k < first + l.per_part; ++k)
-      for (int word = 0; word < size / 32; ++word)
-        add_word(order,
-                 static_cast<int>(n->src(static_cast<size_t>(k))->int_arg(0)) * size / 32 + word);
-    const Reg by = load_vector(DType::I32, l.width / 32, data_constant(std::move(order))).parts[0];
-    out.parts.push_back(vector_op(Form::VPermD, l.width, by, from));
   }
   return out;
 }
@@ -395,7 +378,6 @@ Vector X86Selector::vec(NodeRef n) {
   if (Vector v = consecutive(n); !v.parts.empty()) return v;
   if (Vector v = concatenated(n); !v.parts.empty()) return v;
   if (Vector v = permuted(n); !v.parts.empty()) return v;
-  if (Vector v = repeated(n); !v.parts.empty()) return v;
   if (Vector v = gathered(n); !v.parts.empty()) return v;
   const bool constant = std::ranges::all_of(n->src(), [](NodeRef s) { return s->op == Op::Const; });
   if (Vector v = constant ? Vector() : spread(n); !v.parts.empty()) return v;

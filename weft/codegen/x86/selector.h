@@ -214,7 +214,6 @@ class X86Selector : X86Emitter {
   void store_vector(DType dtype, const Vector& v, const Address& to);
   Vector splat(NodeRef n);
   Vector permuted(NodeRef n);
-  Vector repeated(NodeRef n);
   Reg floats_side_by_side(std::span<const NodeRef> scalars, int size);
   Reg side_by_side(std::span<const NodeRef> scalars, int size, int width);
   Vector spread(NodeRef n);
