@@ -132,7 +132,11 @@ def test_folders_to_gguf_and_back(kind, pooling, tmp_path):
     tokens = torch.randint(4, len(WORDS), (40,)).tolist()
     assert np.abs(embedding(again, tokens, pool) - embedding(model, tokens, pool)).max() < 2e-6
     quantize(folder, tmp_path / "q8.gguf", "Q8_0")
-    assert np.asarray(Model(str(tmp_path / "q8.gguf")).embedding(tokens)) @ embedding(model, tokens, pool) > 0.999
+    # The file's codes alone lose up to 0.0003 of the cosine here; factors rounded to bytes, too, are as coarse again in
+    # every product (0.0011 at most where all rows are multiplied so, 0.0004 as bf16).
+    for factors, least in {"f32": 0.999, None: 0.997}.items():
+        ours = Model(str(tmp_path / "q8.gguf"), **({"factors": factors} if factors else {}))
+        assert np.asarray(ours.embedding(tokens)) @ embedding(model, tokens, pool) > least
 
 
 def test_what_encoders_do_not(tmp_path):
