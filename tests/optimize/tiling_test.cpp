@@ -201,6 +201,23 @@ TEST(Tiling, rows_that_share_nothing_wait_together) {
   EXPECT_EQ(rows_of_argmax(16384, false).unroll, 1);
 }
 
+/// A few rows by a matrix that no cache holds: one tile takes them all, so that what came from
+/// memory is not read a second time, from L2, while memory waits.
+TEST(Tiling, few_rows_share_what_comes_from_memory) {
+  for (const int64_t rows : {2, 4}) {
+    KernelBuilder b;
+    const int64_t columns = 8192, depth = 2048;
+    NodeRef i = b.range(rows, 0), j = b.range(columns, 1), k = b.range(depth, 2);
+    const auto load = [&](int64_t slot, DType dtype, int64_t n, NodeRef row) {
+      return b.load(b.param(slot, dtype, n * depth), b.g.add(b.g.mul(row, b.index(depth)), k));
+    };
+    NodeRef w = b.g.cast(load(2, DType::F16, columns, j), DType::F32);
+    b.store(b.param(0, DType::F32, rows * columns), b.g.add(b.g.mul(i, b.index(columns)), j),
+            b.reduce(Fold::Add, b.g.mul(load(1, DType::F32, rows, i), w), {k}));
+    EXPECT_EQ(chosen(b.kernel()).ranges[0].unroll, rows);
+  }
+}
+
 /// Rows of 16 bits in blocks of 16 columns: half a line of each row. Where rows are few, or far
 /// from a power of two apart, L1 has the other half still when it is wanted.
 TEST(Tiling, what_is_packed_is_read_in_whole_lines) {

@@ -421,7 +421,7 @@ bool CostModel::outruns_l3(const Tiling& tiling) const {
   const auto cycles_of = [&](const Body& b) { return cycles(b, tiling); };
   const auto most = std::ranges::max_element(bodies_, {}, cycles_of);
   return most != bodies_.end() && most->own != 0 &&
-         far_cycles(*most, tiling, traffic(*most, tiling)) > busy_cycles(*most, tiling);
+         far_cycles(*most, tiling, traffic(*most, tiling).fresh) > busy_cycles(*most, tiling);
 }
 
 /// Outside of reductions, the range along which tiles lie side by side in memory, where there is

@@ -55,6 +55,8 @@ class CostModel {
     double total = 0;  ///< bytes of L1 they take
     double fresh = 0;  ///< bytes not in L2 from the tile before; more for short runs
     int innermost = -1;
+    double tiles = 1;    ///< along it, before the loop around it goes on
+    double renewed = 0;  ///< bytes not in L2 where it does
   };
   Traffic traffic(const Body& body, const Tiling& tiling) const;
   /// Cycles of all iterations of `body`.
@@ -93,6 +95,15 @@ class CostModel {
   };
   Touched touched(size_t access, RangeMask whole, const Tiling& tiling) const;
   std::vector<double> far_bytes(const Body& body, std::span<const Touched> of) const;
+  /// The next tile along one range. Of all, the one with least traffic runs innermost.
+  struct Step {
+    int axis = -1;
+    double tiles = 1;             // along it
+    double beyond = 0, near = 0;  // bytes that come from beyond L2, and from there
+    double traffic = 0;           // bytes that come from beyond L2, and go there
+  };
+  SmallVector<Step, 8> steps(const Body& body, const Tiling& tiling, std::span<const Touched> of,
+                             std::span<const double> far) const;
   double loaded_bytes(const Access& a, const Touched& now, const Body& body,
                       const Tiling& tiling) const;
   /// Of what an access reads, the part that is new when the loop over `axis` moves on by `size`: a
@@ -109,7 +120,7 @@ class CostModel {
   double busy_cycles(const Body& body, const Tiling& tiling) const;
   double cycles_each(const Body& body, const Tiling& tiling, double busy) const;
   /// Cycles of an iteration in which L3, or what is behind it, gives what is fresh.
-  double far_cycles(const Body& body, const Tiling& tiling, const Traffic& t) const;
+  double far_cycles(const Body& body, const Tiling& tiling, double fresh) const;
   double with_memory(const Body& body, const Tiling& tiling, double busy) const;
   bool jumps(const Access& a) const;
   double gathered_bytes(const Access& a, const Tiling& tiling) const;

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "weft/dtype/dtype.h"
 #include "weft/optimize/cost.h"
@@ -130,6 +131,34 @@ double CostModel::stored_bytes(size_t axis, const Tiling& tiling) const {
   return bytes;
 }
 
+/// What the next tile along each of the loops around one takes, from the outermost range on.
+SmallVector<CostModel::Step, 8> CostModel::steps(const Body& body, const Tiling& tiling,
+                                                 std::span<const Touched> of,
+                                                 std::span<const double> far) const {
+  SmallVector<Step, 8> steps;
+  const bool slides = has_window(body);
+  for (RangeMask m = body.deps & ~body.own; m != 0; m &= m - 1) {
+    const auto axis = static_cast<size_t>(std::countr_zero(m));
+    const int64_t size = tiling.ranges[axis].size(), extent = info_.ranges[axis].extent;
+    if (extent <= size || !info_.ranges[axis].free()) continue;
+    Step step;
+    step.axis = static_cast<int>(axis);
+    step.tiles = static_cast<double>((extent + size - 1) / size);
+    for (size_t k = 0; k < of.size(); ++k) {
+      const Access& a = info_.accesses[body.accesses[k]];
+      if ((a.deps & bit(axis)) == 0) continue;
+      (stays_in_l2_[body.accesses[k]] ? step.near : step.beyond) +=
+          fresh_bytes(a, of[k], far[k], body.own, axis, size);
+    }
+    step.traffic = step.beyond;
+    // Rows that a window slides over are read near, or what it makes is stored near: not both.
+    if (slides)
+      step.traffic += stored_bytes(axis, tiling) + std::exchange(step.near, 0) * l2_in_l3();
+    steps.push_back(step);
+  }
+  return steps;
+}
+
 CostModel::Traffic CostModel::traffic(const Body& body, const Tiling& tiling) const {
   SmallVector<Touched, 8> of;
   Traffic best;
@@ -140,30 +169,21 @@ CostModel::Traffic CostModel::traffic(const Body& body, const Tiling& tiling) co
     placed += of.back().second;
   }
   const std::vector<double> far = far_bytes(body, {of.data(), of.size()});
-  best.fresh = std::accumulate(far.begin(), far.end(), 0.0);
-  const bool kept = placed <= l2_bytes(), slides = has_window(body);
-  std::pair<double, double> least;  // bytes from beyond L2, and from there
-  double nearest = 0;
-  for (RangeMask m = body.deps & ~body.own; m != 0; m &= m - 1) {
-    const auto axis = static_cast<size_t>(std::countr_zero(m));
-    const int64_t size = tiling.ranges[axis].size();
-    if (info_.ranges[axis].extent <= size || !info_.ranges[axis].free()) continue;
-    std::pair<double, double> fresh;
-    for (size_t k = 0; k < of.size(); ++k) {
-      const Access& a = info_.accesses[body.accesses[k]];
-      if ((a.deps & bit(axis)) == 0) continue;
-      (stays_in_l2_[body.accesses[k]] ? fresh.second : fresh.first) +=
-          fresh_bytes(a, of[k], far[k], body.own, axis, size);
-    }
-    const double beyond = fresh.first;
-    // Rows that a window slides over are read near, or what it makes is stored near: not both.
-    if (slides) fresh = {beyond + stored_bytes(axis, tiling) + fresh.second * l2_in_l3(), 0};
-    if (best.innermost >= 0 && fresh > least) continue;
-    least = fresh;
-    nearest = beyond;
-    best.innermost = static_cast<int>(axis);
-  }
-  if (kept && best.innermost >= 0) best.fresh = nearest;
+  best.fresh = best.renewed = std::accumulate(far.begin(), far.end(), 0.0);
+  const auto steps = this->steps(body, tiling, {of.data(), of.size()}, far);
+  const Step* inner = nullptr;  // of equal ones the last
+  for (const Step& s : steps)
+    if (inner == nullptr || std::pair{s.traffic, s.near} <= std::pair{inner->traffic, inner->near})
+      inner = &s;
+  if (inner == nullptr) return best;
+  best.innermost = inner->axis;
+  best.tiles = inner->tiles;
+  if (placed > l2_bytes()) return best;
+  best.fresh = best.renewed = inner->beyond;
+  double next = HUGE_VAL;
+  for (const Step& s : steps)
+    if (&s != inner) next = std::min(next, s.beyond);
+  if (next != HUGE_VAL) best.renewed = std::max(best.fresh, next);
   return best;
 }
 
@@ -188,19 +208,25 @@ double CostModel::loaded_bytes(const Access& a, const Touched& now, const Body& 
   return std::max({now.bytes, now.runs * std::min(next, now.line), thrown});
 }
 
-double CostModel::far_cycles(const Body& body, const Tiling& tiling, const Traffic& t) const {
-  return t.fresh / machine().l3().bytes_per_cycle / iterations(body.own, body.own, tiling);
+double CostModel::far_cycles(const Body& body, const Tiling& tiling, double fresh) const {
+  return fresh / machine().l3().bytes_per_cycle / iterations(body.own, body.own, tiling);
 }
 
 /// Cycles of one iteration of a reduction that is busy for some: all vectors it loads come out of
 /// the L2 once a tile's data does not fit L1, and what is fresh from further away, while it
-/// computes. More lines than one of which it reads a part come in turns with its own loads (x^T @ y
-/// of 256 rows and 1024 columns each, in panels: four elements out of four lines take 1.22 times as
+/// computes. The first tile of each row of tiles waits for what the others then read near: few of
+/// them hide little of that (8192 x 2048 halves by two rows, in tiles of one: 1300 us, of two:
+/// 950). More lines than one of which it reads a part come in turns with its own loads (x^T @ y of
+/// 256 rows and 1024 columns each, in panels: four elements out of four lines take 1.22 times as
 /// long as out of one).
 double CostModel::with_memory(const Body& body, const Tiling& tiling, double busy) const {
   const Traffic t = traffic(body, tiling);
-  const double far = far_cycles(body, tiling, t);
-  if (t.total <= l1_bytes()) return far > busy ? far + kBusyBeside * busy : busy;
+  const auto each_tile = [&](auto&& cycles) {
+    const double later = cycles(far_cycles(body, tiling, t.fresh));
+    return later + (cycles(far_cycles(body, tiling, t.renewed)) - later) / t.tiles;
+  };
+  if (t.total <= l1_bytes())
+    return each_tile([&](double far) { return far > busy ? far + kBusyBeside * busy : busy; });
   double loaded = 0, beside = 0;
   for (uint32_t i : body.accesses) {
     if (info_.accesses[i].is_store()) continue;
@@ -210,7 +236,8 @@ double CostModel::with_memory(const Body& body, const Tiling& tiling, double bus
     beside += std::max(0.0, bytes - std::max<double>(now.bytes, Machine::kLine));
   }
   const double each = 1 / machine().l2().bytes_per_cycle;
-  return std::max({busy, far, loaded * each}) + beside * each;
+  return each_tile([&](double far) { return std::max({busy, far, loaded * each}); }) +
+         beside * each;
 }
 
 /// Bytes that come into L1 for one tile of a gather whose rows push each other's
