@@ -219,6 +219,7 @@ void print_summary(const Session& session, const std::vector<Measured>& rows) {
 
 int run_bench_cases(const Session& session, const BenchOptions& options) {
   const bool sweep = options.what == "sweep";
+  const bool sorted = sweep && !session.json;  // the worst first; what failed before all
   if (sweep && options.against.empty())
     fail("bench", "a sweep compares with others; say with whom, of {}: --against torch",
          BenchPeer::kLibraries);
@@ -234,12 +235,12 @@ int run_bench_cases(const Session& session, const BenchOptions& options) {
     for (const SizedCase& one : todo) {
       if (InterruptScope::requested()) break;
       rows.push_back(comparison.measure(one));
-      if (!sweep) print_row(session, comparison.peers(), rows.back());
+      if (!sorted) print_row(session, comparison.peers(), rows.back());
       std::fflush(session.out);
       progress.update(static_cast<int64_t>(rows.size()), rows.back().name);
     }
   }
-  if (sweep) {  // the worst first; what failed before all
+  if (sorted) {
     std::ranges::sort(rows, {}, [](const Measured& m) { return std::pair(m.ratio(), m.name); });
     for (const Measured& m : rows) print_row(session, comparison.peers(), m);
   }
