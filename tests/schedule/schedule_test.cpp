@@ -265,16 +265,21 @@ TEST_F(ScheduleTest, LargeProductsReadPanels) {
   EXPECT_EQ(kernels({{b_.matmul(b_.param(0, {many, 128, 64}), b_.param(1, {many, 64, 128}))}}), 1u);
 }
 
-/// Beside many vectors a remainder is little: 1002 is no multiple of lanes, 256 is.
-TEST_F(ScheduleTest, RowsOfManyVectorsLieAsTheyCome) {
-  NodeRef x = b_.param(0, {256, 1002});
-  const auto along = [&](NodeRef n, Fold fold) {
-    return b_.broadcast(b_.reduce(n, fold, {1}), {256, 1}, {256, 1002});
-  };
-  NodeRef e = g_.alu(Op::Exp2, {g_.sub(x, along(x, Fold::Max))});
-  NodeRef softmax = g_.alu(Op::Div, {e, along(e, Fold::Add)});
-  const Schedule s = make_schedule(std::vector<ScheduleOutput>{{softmax}}, kTarget);
-  for (const BufferSpec& b : s.buffers) EXPECT_EQ(b.layout, "row-major");
+/// Rows that a kernel sums and makes are vectors with a remainder, however many rows fill vectors:
+/// none of these lengths is a multiple of lanes, 256 is.
+TEST_F(ScheduleTest, RowsLieAsTheyCome) {
+  for (const int64_t length : {47, 79, 100, 250, 1002}) {
+    NodeRef x = b_.param(0, {256, length});
+    const auto along = [&](NodeRef n, Fold fold) {
+      return b_.broadcast(b_.reduce(n, fold, {1}), {256, 1}, {256, length});
+    };
+    NodeRef e = g_.alu(Op::Exp2, {g_.sub(x, along(x, Fold::Max))});
+    NodeRef softmax = g_.alu(Op::Div, {e, along(e, Fold::Add)});
+    const Schedule s = make_schedule(std::vector<ScheduleOutput>{{softmax}}, kTarget);
+    const bool as_they_come =
+        std::ranges::all_of(s.buffers, [](const BufferSpec& b) { return b.layout == "row-major"; });
+    EXPECT_EQ(as_they_come, length > 3) << length;
+  }
 }
 
 /// A loss takes one number of each row of its logits, their softmax all: they lie as that reads
