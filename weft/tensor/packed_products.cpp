@@ -99,11 +99,11 @@ Tensor add_product(const Tensor& sum, const Tensor& a, const Tensor& b) {
 /// part of one row times another sums is exact.
 struct CodedRows {
   /// `shape`: (columns, sum), or (matrices, columns, sum).
-  CodedRows(const PackedWeight& w, const Dims& shape, packed::CodesAs as)
+  CodedRows(const PackedWeight& w, const Dims& shape, packed::CodesAs as, const Tensor& given = {})
       : matrices(shape.size() == 3 ? shape[0].value() : 1),
         columns(shape[shape.size() - 2].value()),
         blocks(shape.back().value() / row(w.codec).elements),
-        coded(packed::coded(blocks_of(w), w.codec, as)),
+        coded(packed::coded(blocks_of(w), w.codec, as, given)),
         parts(std::max(coded.scale.size(1), row(w.codec).elements / kBlock)),
         words(row(w.codec).elements / parts / kWord) {}
 
@@ -194,6 +194,16 @@ int64_t columns_of_block(int64_t columns, int64_t sum) {
   return most >= kFewestColumns || most == columns ? most : 0;
 }
 
+/// The words of blocks of columns, where they are whole: in memory vectors of columns lie side by
+/// side, so that codes and scales are taken out of them by vectors.
+Tensor words_in_lanes(const Tensor& blocks, int64_t columns) {
+  if (blocks.size(1) % kWord != 0) return {};
+  const int64_t words = blocks.size(1) / kWord;
+  const Tensor all = packed::words_of(blocks.unflatten(1, {words, kWord}))
+                         .reshape({columns / kLanes, kLanes, -1, words});
+  return all.permute({0, 2, 3, 1}).contiguous().permute({0, 3, 1, 2}).reshape({-1, words});
+}
+
 /// Of many rows: (rows, columns). Codes and scales of a block of columns are decoded once for all
 /// of them, to where vectors of columns lie side by side.
 Tensor of_many_rows(const PackedWeight& w, const Dims& shape, const RoundedRows& rows) {
@@ -212,7 +222,9 @@ Tensor of_many_rows(const PackedWeight& w, const Dims& shape, const RoundedRows&
   in.whole = {words_of(rows.codes).reshape({count, 1, parts, -1}), of_rows(with),
               of_rows(like.min.defined() ? -(sums.cast(DType::F32) * with) : sums * -like.zero)};
   const auto body = [&](const Tensors& slices, const Tensors& whole, const Tensors&) {
-    const CodedRows m({slices[0], w.codec}, {width, sum}, packed::CodesAs::AllWords);
+    const PackedWeight part{slices[0], w.codec};
+    const CodedRows m(part, {width, sum}, packed::CodesAs::AllWords,
+                      words_in_lanes(blocks_of(part), width));
     // (1, columns / lanes, parts, .., lanes).
     const auto of_columns = [&](const Tensor& t, int64_t each) {
       const Tensor lanes = t.reshape({1, width / kLanes, kLanes, parts, each});
