@@ -220,8 +220,7 @@ struct RowsByParts {
     const Tensor sums = sums_of(rows.codes, parts), with = of_parts(rows.scale, parts);
     const Tensor less = like.coded.min.defined() ? -(sums.cast(DType::F32) * with)
                                                  : sums * -like.coded.zero;
-    all = {words_of(rows.codes).reshape({sums.size(0), 1, parts, -1}), by_parts(with),
-           by_parts(less)};
+    all = {rows.codes.reshape({sums.size(0), 1, parts, -1}), by_parts(with), by_parts(less)};
   }
 
   int64_t parts;
@@ -231,7 +230,7 @@ struct RowsByParts {
 /// Of many rows with a block of columns: (rows, columns / lanes, lanes). Codes and scales are
 /// decoded once for all of them, to where vectors of columns lie side by side.
 Tensor of_columns_in_lanes(const PackedWeight& w, int64_t columns, std::span<const Tensor> rows) {
-  const int64_t parts = rows[0].size(2), sum = parts * rows[0].size(3) * kWord;
+  const int64_t parts = rows[0].size(2), sum = parts * rows[0].size(3);
   const CodedRows m(w, {columns, sum}, packed::CodesAs::AllWords,
                     words_in_lanes(blocks_of(w), columns));
   // (1, columns / lanes, parts, .., lanes).
@@ -243,7 +242,7 @@ Tensor of_columns_in_lanes(const PackedWeight& w, int64_t columns, std::span<con
     return in_lanes(of_parts(t, m.parts), 1).squeeze(3);
   };
   const Tensor codes = in_lanes(m.coded.codes, m.words);
-  Tensor dot = dot4(codes, rows[0].unsqueeze(-1), Tensor::full({}, 0, DType::I32))
+  Tensor dot = dot4(codes, packed::words_of(rows[0].unflatten(3, {m.words, kWord})).unsqueeze(-1), Tensor::full({}, 0, DType::I32))
                    .sum({3}, false, DType::I32);  // (rows, columns / lanes, parts, lanes)
   if (m.coded.zero != 0) dot = dot + rows[2];
   Tensor y = dot.cast(DType::F32) * rows[1] * of_part(m.coded.scale);
