@@ -218,8 +218,8 @@ struct RowsByParts {
       return t.reshape({t.size(0), 1, parts, -1}).contiguous();
     };
     const Tensor sums = sums_of(rows.codes, parts), with = of_parts(rows.scale, parts);
-    const Tensor less = like.coded.min.defined() ? -(sums.cast(DType::F32) * with)
-                                                 : sums * -like.coded.zero;
+    const Tensor less =
+        like.coded.min.defined() ? -(sums.cast(DType::F32) * with) : sums * -like.coded.zero;
     all = {rows.codes.reshape({sums.size(0), 1, parts, -1}), by_parts(with), by_parts(less)};
   }
 
@@ -242,7 +242,8 @@ Tensor of_columns_in_lanes(const PackedWeight& w, int64_t columns, std::span<con
     return in_lanes(of_parts(t, m.parts), 1).squeeze(3);
   };
   const Tensor codes = in_lanes(m.coded.codes, m.words);
-  Tensor dot = dot4(codes, packed::words_of(rows[0].unflatten(3, {m.words, kWord})).unsqueeze(-1), Tensor::full({}, 0, DType::I32))
+  Tensor dot = dot4(codes, packed::words_of(rows[0].unflatten(3, {m.words, kWord})).unsqueeze(-1),
+                    Tensor::full({}, 0, DType::I32))
                    .sum({3}, false, DType::I32);  // (rows, columns / lanes, parts, lanes)
   if (m.coded.zero != 0) dot = dot + rows[2];
   Tensor y = dot.cast(DType::F32) * rows[1] * of_part(m.coded.scale);
