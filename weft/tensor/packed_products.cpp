@@ -206,26 +206,19 @@ Tensor words_in_lanes(const Tensor& blocks, int64_t columns) {
   return all.permute({0, 2, 3, 1}).contiguous().permute({0, 3, 1, 2}).reshape({-1, words});
 }
 
-/// What a product of many rows needs of them, by parts of blocks: numbers are the same for all
-/// columns.
-struct RowsByParts {
-  RowsByParts(const RoundedRows& rows, Codec codec) {
-    const Tensor none = Tensor::full({1, row(codec).bytes}, 0, DType::U8);
-    const CodedRows like({none, codec}, {1, row(codec).elements}, packed::CodesAs::AllWords);
-    const int64_t sum = rows.codes.size(1);
-    parts = sum / row(codec).elements * like.parts;
-    const auto by_parts = [&](const Tensor& t) {
-      return t.reshape({t.size(0), 1, parts, -1}).contiguous();
-    };
-    const Tensor sums = sums_of(rows.codes, parts), with = of_parts(rows.scale, parts);
-    const Tensor less =
-        like.coded.min.defined() ? -(sums.cast(DType::F32) * with) : sums * -like.coded.zero;
-    all = {rows.codes.reshape({sums.size(0), 1, parts, -1}), by_parts(with), by_parts(less)};
-  }
-
-  int64_t parts;
-  Tensors all;  ///< (rows, 1, parts, ..): words, their scale, what is less for a zero or a minimum
-};
+/// What a product needs of many rows, the same for all columns, (rows, 1, parts of blocks, ..):
+/// codes, what scales them, and what is less for a zero or a minimum.
+Tensors rows_by_parts(const RoundedRows& rows, Codec codec) {
+  const Tensor block = Tensor::full({1, row(codec).bytes}, 0, DType::U8);
+  const CodedRows like({block, codec}, {1, row(codec).elements}, packed::CodesAs::AllWords);
+  const int64_t count = rows.codes.size(0);
+  const int64_t parts = rows.codes.size(1) / row(codec).elements * like.parts;
+  const auto by_parts = [&](const Tensor& t) { return t.reshape({count, 1, parts, -1}); };
+  const Tensor sums = sums_of(rows.codes, parts), with = of_parts(rows.scale, parts);
+  const Tensor less =
+      like.coded.min.defined() ? -(sums.cast(DType::F32) * with) : sums * -like.coded.zero;
+  return {by_parts(rows.codes), by_parts(with).contiguous(), by_parts(less).contiguous()};
+}
 
 /// Of many rows with a block of columns: (rows, columns / lanes, lanes). Codes and scales are
 /// decoded once for all of them, to where vectors of columns lie side by side.
@@ -261,7 +254,7 @@ Tensor of_many_rows(std::span<const PackedWeight> all, const Dims& shape, const 
   in.apart = true;
   for (const PackedWeight& w : all) {
     in.stacked.push_back(w.bytes.reshape({in.count, -1}));
-    for (Tensor& t : RowsByParts(rows, w.codec).all) in.whole.push_back(std::move(t));
+    for (const Tensor& t : rows_by_parts(rows, w.codec)) in.whole.push_back(t);
   }
   const auto body = [&](const Tensors& slices, const Tensors& whole, const Tensors&) {
     const size_t each = whole.size() / all.size();
