@@ -1,12 +1,15 @@
 // Products of packed weights with rows that are rounded to bytes: by integers, as documented.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
 #include "tests/io/scratch_dir.h"
 #include "tests/support/device_here.h"
 #include "tests/support/packed_bytes.h"
+#include "weft/base/context.h"
+#include "weft/device/device.h"
 #include "weft/run/stats.h"
 #include "weft/tensor/jit.h"
 #include "weft/tensor/packed.h"
@@ -44,6 +47,13 @@ class ByteProducts : public ::testing::TestWithParam<const char*> {
     w.decoded = decode(w.packed, codec, {columns, sum});
     w.plain = w.decoded.to_vector<float>();
     return w;
+  }
+
+  /// Whether product_with() multiplies many rows so.
+  bool many_rows_by_bytes() {
+    const Target& target = context_.get<DeviceTable>().default_device().target();
+    const auto is_bf16 = [](const MatrixUnit& unit) { return unit.left == DType::BF16; };
+    return fastest_factors() == Factors::Q8 && std::ranges::none_of(target.matrix_units, is_bf16);
   }
 
   /// x rounded as documented.
@@ -146,6 +156,48 @@ TEST_P(ByteProducts, ManyRowsByBlocksOfColumns) {
   EXPECT_LT(product.kept_bytes(), kWide * kLong / 4);  // no codes as bytes
   const Weights odd = weights(Codec::Q4_K);
   EXPECT_FALSE(product_by_bytes(Tensor::zeros({kRows, kSum}), odd.decoded));
+}
+
+/// A gate and what it multiplies, of a prompt: the memory of one, and of its blocks.
+TEST_P(ByteProducts, OfManyRowsTogetherAreNeverWhole) {
+  if (std::string_view(GetParam()) == "interp") GTEST_SKIP() << "takes long";
+  if (!many_rows_by_bytes()) GTEST_SKIP() << "many rows are multiplied as bf16 or f32 here";
+  constexpr int64_t kRows = 128, kLong = 2048, kWide = 8192;
+  const Weights gate = weights(Codec::Q4_K, kWide, kLong), up = weights(Codec::Q6_K, kWide, kLong);
+  const auto activated = [](const auto& y) { return (y[0] * 0.01f).sigmoid() * y[1]; };
+  const Tensor x = Tensor::from(some_rows(kRows, kLong), Dims({kRows, kLong})).realize();
+  const auto together = [&](const Tensor& t) {
+    return products_with(t, {gate.decoded, up.decoded}, activated, Factors::Q8);
+  };
+  const auto apart = [&](const Tensor& t) {
+    return activated(std::vector{product_with(t, gate.decoded, Factors::Q8),
+                                 product_with(t, up.decoded, Factors::Q8)});
+  };
+  const auto memory_of = [&](Tensor y) {
+    const int64_t before = run_stats(context_).memory_live;
+    reset_run_stats(context_);
+    y.realize();
+    return run_stats(context_).memory_peak - before;
+  };
+  const Tensor one = together(x), two = apart(x);
+  constexpr int64_t kProduct = kRows * kWide * 4;
+  EXPECT_LT(memory_of(one), memory_of(two) - kProduct / 2);
+  const auto wanted = two.to_vector<float>(), got = one.to_vector<float>();
+  for (size_t i = 0; i < got.size(); ++i)
+    ASSERT_NEAR(got[i], wanted[i], 1e-5 * std::abs(wanted[i]) + 1e-4) << i;
+}
+
+/// Words of a block of columns once for all; then scales, minima and codes, and the product.
+TEST_P(ByteProducts, ARoundOfManyRowsHasFewKernels) {
+  constexpr int64_t kRows = 40, kLong = 8192, kRound = 64;
+  const auto kernels = [&](int64_t rounds) {
+    const Weights w = weights(Codec::Q4_K, rounds * kRound, kLong);
+    const Tensor x = Tensor::zeros({kRows, kLong}).realize();
+    const int64_t before = run_stats(context_).kernels;
+    product_by_bytes(x, w.decoded)->realize();
+    return run_stats(context_).kernels - before;
+  };
+  EXPECT_LE(kernels(3) - kernels(2), 5);
 }
 
 TEST_P(ByteProducts, StayWithinTheirBound) {
@@ -305,6 +357,20 @@ TEST(ByteProductsOfRows, GradientsArePassedOnAsThoughNothingWereRounded) {
     return product_with(x, w, factors).sum().gradient({x})[0].to_vector<float>();
   };
   EXPECT_EQ(slope(Factors::Q8), slope(Factors::F32));
+}
+
+TEST(ByteProductsOfRows, GradientsOfProductsTogetherAreThoseOfEach) {
+  const Tensor packed = (Tensor::from(some_bytes(34 * 64 * 2, 5)) & 0x3f).realize();
+  const Tensor w = decode(packed, Codec::Q8_0, {64, 64});
+  const Tensor x = Tensor::randn({40, 64}).realize();
+  const auto product = [](const std::vector<Tensor>& y) { return y[0].sigmoid() * y[1]; };
+  const auto slope = [&](const Tensor& y) { return y.sum().gradient({x})[0].to_vector<float>(); };
+  const auto each = [&] { return product_with(x, w, Factors::Q8); };
+  const auto got = slope(products_with(x, {w, w}, product, Factors::Q8)),
+             wanted = slope(product({each(), each()}));
+  ASSERT_EQ(got.size(), wanted.size());
+  for (size_t i = 0; i < got.size(); ++i)
+    ASSERT_NEAR(got[i], wanted[i], 1e-4 * (1 + std::abs(wanted[i]))) << i;
 }
 
 }  // namespace

@@ -255,6 +255,31 @@ TEST(Checkpoint, KeepsLess) {
 }
 
 /// A weight that every row is multiplied with comes in as it is, not once for each row.
+/// A function's gradients have placeholders of their own, which are none of the body's: what it
+/// gave is an input, and is not computed again in every body that reads it.
+TEST(Scan, ComputesOnceWhatAFunctionGaveAroundIt) {
+  const Tensor places = Tensor::arange(8, DType::I32).reshape({4, 2}).realize();
+  const auto twice = [](const Tensors& x) { return Tensors{x[0] * 2}; };
+  const auto same = [](const Tensors&, const Tensors&, const Tensors& up) { return up; };
+  const auto kernels_of = [&](int64_t layers) {
+    Tensor x = Tensor::full({8, 4}, 0.5F).realize();
+    for (int64_t i = 0; i < layers; ++i) {
+      const Tensor made = with_gradient(twice, same, {x})[0];
+      const Tensor which = (places + (made.sum() * 0).cast(DType::I32)).contiguous();
+      const auto body = [&](const Tensors&, const Tensors& slices) {
+        const Tensor rows = made.index({slices[0]});
+        return ScanResult{{}, {rows * rows}};
+      };
+      const Tensor all = scan(body, {}, {which}, {.apart = true}).stacked[0];
+      x = (x + all.reshape({8, 4})) * 0.5F;
+    }
+    const int64_t before = run_stats(Context::current()).kernels;
+    x.realize();
+    return run_stats(Context::current()).kernels - before;
+  };
+  EXPECT_LE(kernels_of(6), 8 * kernels_of(1));
+}
+
 TEST(Scan, ViewsOfWhatIsAroundStayInside) {
   const Tensor w = sample({5, 4}, 1), xs = sample({3, 6, 4}, 2);
   const ScanFunction f = [&](const Tensors& carried, const Tensors& slices) {

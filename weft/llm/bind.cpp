@@ -9,6 +9,13 @@ namespace weft::llm {
 
 namespace {
 
+/// (n) as (1, n).
+Weight as_row(Weight w) {
+  w.shape = {1, w.shape[0]};
+  w.stored = w.stored.reshape(w.shape);
+  return w;
+}
+
 class Binder {
  public:
   Binder(const Weights& weights, Factors factors, bool mixed)
@@ -45,12 +52,21 @@ class Binder {
     if (found == nullptr || found->shape != Dims({in}) || !is_plain(found->codec))
       return projection(name, {1, in});
     Projection p;
-    p.weight = *found;
-    p.weight.shape = {1, in};
-    p.weight.stored = found->stored.reshape({1, in});
+    p.weight = as_row(*found);
     p.factors = factors_;
     p.mixed = mixed_;
     return p;
+  }
+  /// Of any number of rows, where there is one. A single row is a vector in files that llama.cpp
+  /// wrote: it counts dimensions without the last ones of 1 (ggml_n_dims).
+  Weight table(const std::string& name, int64_t dim) {
+    const Weight* found = weights_.find(name);
+    if (found == nullptr) return {};
+    if (found->shape == Dims({dim}) && is_plain(found->codec)) return as_row(*found);
+    if (found->shape.size() == 2 && found->shape[0].value() > 0 && found->shape[1].value() == dim)
+      return *found;
+    problem(strformat("{} is {}, not rows of {}", name, found->shape.text(), dim));
+    return {};
   }
   Scale scale(const std::string& name, int64_t size, bool required = true) {
     return {vector(name + ".weight", {size}, required), vector(name + ".bias", {size}, false)};
@@ -172,16 +188,16 @@ void Network::bind_encoder(const Weights& weights, Factors factors) {
   tokens_ = b.weight("token_embd.weight", {c.vocabulary, c.dim}, true);
   if (c.learned_positions)
     positions_ = b.weight("position_embd.weight", {c.context + c.first_position, c.dim}, true);
-  if (const Weight* types = weights.find("token_types.weight"); types && types->shape.size() == 2)
-    token_types_ = *types;
-  if (c.distance_buckets > 0) {
-    const Weight table = b.weight("attn_rel_b.weight", {c.distance_buckets, c.heads}, true);
-    if (table.defined()) by_distance_ = by_distance(table.value(), c.context);
-  }
+  token_types_ = b.table("token_types.weight", c.dim);
+  Weight distances;
+  if (c.distance_buckets > 0)
+    distances = b.weight("attn_rel_b.weight", {c.distance_buckets, c.heads}, true);
   embedding_norm_ = b.scale("token_embd_norm", c.dim);
   for (int64_t i = 0; i < c.layers; ++i)
     bind_encoder_layer(b, c, strformat("blk.{}.", i), layers_.emplace_back());
   b.finish(c.family);
+  // Now a context is as long as the table of positions: no file asks for more than it has.
+  if (distances.defined()) by_distance_ = by_distance(distances.value(), c.context);
 }
 
 void Network::bind(const Weights& weights, Factors factors) {

@@ -152,7 +152,7 @@ Tensor Network::experts(const Tensor& x, const ExpertWeights& w) const {
     y = (outer * shares.T().unsqueeze(-1)).sum(0);
   }
   if (w.shared_up.defined()) {
-    Tensor shared = w.shared_down(activated(w.shared_gate(flat), w.shared_up(flat)));
+    Tensor shared = w.shared_down(gated(w.shared_gate, w.shared_up, flat));
     if (w.shared_router.defined()) shared = w.shared_router(flat).sigmoid() * shared;
     y = y + shared;
   }

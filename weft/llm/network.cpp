@@ -304,10 +304,16 @@ Tensor Network::activated(const Tensor& gate, const Tensor& up) const {
   return low * (low * kSlope).sigmoid() * (up.clamp(-kLimit, kLimit) + 1);
 }
 
+Tensor Network::gated(const Projection& gate, const Projection& up, const Tensor& x) const {
+  if (!gate.is_bare() || !up.is_bare()) return activated(gate(x), up(x));
+  const auto both = [&](const Tensors& products) { return activated(products[0], products[1]); };
+  return products_with(x, {gate.weight.value(), up.weight.value()}, both, gate.factors);
+}
+
 Tensor Network::feed_forward(const Tensor& x, const Layer& layer) const {
+  if (layer.gate.defined()) return layer.down(gated(layer.gate, layer.up, x));
   const Tensor up = layer.up(x);
   if (!config_.gated) return layer.down(activated(up, Tensor(Scalar(1.0F))));
-  if (layer.gate.defined()) return layer.down(activated(layer.gate(x), up));
   const std::vector<Tensor> parts = up.chunk(2, -1);  // both in one matrix, the gate first
   return layer.down(activated(parts[0], parts[1]));
 }

@@ -27,6 +27,8 @@ struct Projection {
   bool mixed = false;
   Tensor operator()(const Tensor& x) const;
   bool defined() const { return weight.defined(); }
+  /// Nothing but a product with the weight.
+  bool is_bare() const { return !bias.defined() && !mixed && weight.factors.empty(); }
 };
 
 struct Scale {
@@ -95,6 +97,8 @@ class Network {
   Tensor over_itself_by_scores(const Tensor& q, const Tensor& k, const Tensor& v, int64_t layer,
                                double dropout) const;
   Tensor activated(const Tensor& gate, const Tensor& up) const;
+  /// activated() of what the two give, of which neither needs to be in memory as a whole.
+  Tensor gated(const Projection& gate, const Projection& up, const Tensor& x) const;
   Tensor feed_forward(const Tensor& x, const Layer& layer) const;
   Tensor experts(const Tensor& x, const ExpertWeights& w) const;
   Tensor by_expert(const Tensor& x, const ExpertWeights& w, const Tensor& ids, bool prompt) const;

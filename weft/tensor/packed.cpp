@@ -8,8 +8,9 @@ namespace weft {
 
 namespace packed {
 
-Coded coded(const Tensor& blocks, Codec codec, CodesAs as) {
-  const Block b(blocks, CodesAs::Numbers, as == CodesAs::AllWords), q(blocks, as);
+Coded coded(const Tensor& blocks, Codec codec, CodesAs as, const Tensor& given) {
+  const Block b(blocks, CodesAs::Numbers, as == CodesAs::AllWords, given),
+      q(blocks, as, false, given);
   switch (codec) {
 #define WEFT_PLAIN(id, Name, dtype) \
   case Codec::Name: break;

@@ -3,7 +3,9 @@
 
 #include <optional>
 #include <string_view>
+#include <vector>
 
+#include "weft/base/function_ref.h"
 #include "weft/dtype/codec.h"
 #include "weft/tensor/tensor.h"
 
@@ -51,5 +53,12 @@ Factors fastest_factors();
 ///   Tensor y = product_with(x, decode(bytes, Codec::Q4_K, {4096, 4096}), Factors::BF16);
 Tensor product_with(const Tensor& x, const Tensor& weight, Factors factors = Factors::F32,
                     CallSite = CallSite::here());
+/// What `combine` makes, element by element and in any shape, of the products of x with each of
+/// several weights (n, k): where many rows are multiplied by bytes, one block of columns after the
+/// other, none of them is whole in memory.
+///   products_with(x, {gate, up}, [](const auto& y) { return y[0].silu() * y[1]; }, Factors::Q8)
+Tensor products_with(const Tensor& x, const std::vector<Tensor>& weights,
+                     FunctionRef<Tensor(const std::vector<Tensor>& products)> combine,
+                     Factors factors = Factors::F32, CallSite = CallSite::here());
 
 }  // namespace weft

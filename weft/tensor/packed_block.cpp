@@ -99,6 +99,13 @@ Tensor Block::raw(int64_t at, int64_t count) const {
 }
 
 Tensor Block::raw_words(int64_t at, int64_t count) const {
+  if (given_.defined()) {
+    const auto from = [&](int64_t word) {
+      return given_.shrink({{0, blocks_of(given_)}, {word, word + count / kWord}});
+    };
+    const int64_t word = at / kWord, shift = 8 * (at % kWord);
+    return shift == 0 ? from(word) : (from(word) >> shift) | (from(word + 1) << (32 - shift));
+  }
   return joined(raw(at, count).unflatten(1, {count / kWord, kWord}), DType::U32);
 }
 

@@ -42,8 +42,13 @@ class Block {
   /// `bytes`: (blocks, bytes of one), u8. Of words there are fields(), where they are of bits or of
   /// groups of bytes, bits32(), signed_bytes(), trits(), and what is looked up.
   /// `by_words`: bytes are taken out of words where they are read, too.
-  explicit Block(Tensor bytes, CodesAs codes = CodesAs::Numbers, bool by_words = false)
-      : bytes_(std::move(bytes)), words_(codes != CodesAs::Numbers), by_words_(by_words) {}
+  /// `given`: the words of the bytes, (blocks, bytes / 4), where they are in memory.
+  explicit Block(Tensor bytes, CodesAs codes = CodesAs::Numbers, bool by_words = false,
+                 Tensor given = {})
+      : bytes_(std::move(bytes)),
+        given_(std::move(given)),
+        words_(codes != CodesAs::Numbers),
+        by_words_(by_words) {}
 
   // `count` numbers from byte `at` on.
   Tensor u8(int64_t at, int64_t count) const;
@@ -82,7 +87,7 @@ class Block {
   Tensor trits_of(int64_t at, int64_t count, int64_t numbers) const;
   Tensor chosen(const Table& table, const Tensor& codes) const;
 
-  Tensor bytes_;
+  Tensor bytes_, given_;
   bool words_, by_words_;
 };
 
@@ -98,8 +103,9 @@ struct Coded {
   Tensor min;    ///< as scale; where there is one
   int64_t zero = 0;
 };
-/// Of (blocks, bytes of one), u8.
-Coded coded(const Tensor& blocks, Codec codec, CodesAs as = CodesAs::Numbers);
+/// Of (blocks, bytes of one), u8. `given`: their words, where they are in memory.
+Coded coded(const Tensor& blocks, Codec codec, CodesAs as = CodesAs::Numbers,
+            const Tensor& given = {});
 /// (blocks, elements).
 Tensor numbers_of(const Coded& coded);
 

@@ -32,6 +32,8 @@ constexpr int64_t kBlockBytes = 1 << 19;
 constexpr int64_t kFewestColumns = 64;
 constexpr float kLargest = 127;
 
+using Combine = FunctionRef<Tensor(const Tensors& products)>;
+
 /// Bytes that a weight is decoded from.
 struct PackedWeight {
   Tensor bytes;
@@ -99,11 +101,11 @@ Tensor add_product(const Tensor& sum, const Tensor& a, const Tensor& b) {
 /// part of one row times another sums is exact.
 struct CodedRows {
   /// `shape`: (columns, sum), or (matrices, columns, sum).
-  CodedRows(const PackedWeight& w, const Dims& shape, packed::CodesAs as)
+  CodedRows(const PackedWeight& w, const Dims& shape, packed::CodesAs as, const Tensor& given = {})
       : matrices(shape.size() == 3 ? shape[0].value() : 1),
         columns(shape[shape.size() - 2].value()),
         blocks(shape.back().value() / row(w.codec).elements),
-        coded(packed::coded(blocks_of(w), w.codec, as)),
+        coded(packed::coded(blocks_of(w), w.codec, as, given)),
         parts(std::max(coded.scale.size(1), row(w.codec).elements / kBlock)),
         words(row(w.codec).elements / parts / kWord) {}
 
@@ -194,42 +196,75 @@ int64_t columns_of_block(int64_t columns, int64_t sum) {
   return most >= kFewestColumns || most == columns ? most : 0;
 }
 
-/// Of many rows: (rows, columns). Codes and scales of a block of columns are decoded once for all
-/// of them, to where vectors of columns lie side by side.
-Tensor of_many_rows(const PackedWeight& w, const Dims& shape, const RoundedRows& rows) {
-  const int64_t columns = shape[0].value(), sum = shape[1].value(), count = rows.codes.size(0);
-  const int64_t width = columns_of_block(columns, sum);
-  const packed::Coded like = packed::coded(blocks_of(w), w.codec, packed::CodesAs::AllWords);
-  const int64_t parts = std::max(sum / row(w.codec).elements * like.scale.size(1), sum / kBlock);
-  const auto of_rows = [&](const Tensor& t) {
-    return t.reshape({count, 1, parts, -1}).contiguous();
-  };
+/// The words of blocks of columns, where they are whole: in memory vectors of columns lie side by
+/// side, so that codes and scales are taken out of them by vectors.
+Tensor words_in_lanes(const Tensor& blocks, int64_t columns) {
+  if (blocks.size(1) % kWord != 0) return {};
+  const int64_t words = blocks.size(1) / kWord;
+  const Tensor all = packed::words_of(blocks.unflatten(1, {words, kWord}))
+                         .reshape({columns / kLanes, kLanes, -1, words});
+  return all.permute({0, 2, 3, 1}).contiguous().permute({0, 3, 1, 2}).reshape({-1, words});
+}
+
+/// What a product needs of many rows, the same for all columns, (rows, 1, parts of blocks, ..):
+/// codes, what scales them, and what is less for a zero or a minimum.
+Tensors rows_by_parts(const RoundedRows& rows, Codec codec) {
+  const Tensor block = Tensor::full({1, row(codec).bytes}, 0, DType::U8);
+  const CodedRows like({block, codec}, {1, row(codec).elements}, packed::CodesAs::AllWords);
+  const int64_t count = rows.codes.size(0);
+  const int64_t parts = rows.codes.size(1) / row(codec).elements * like.parts;
+  const auto by_parts = [&](const Tensor& t) { return t.reshape({count, 1, parts, -1}); };
   const Tensor sums = sums_of(rows.codes, parts), with = of_parts(rows.scale, parts);
+  const Tensor less =
+      like.coded.min.defined() ? -(sums.cast(DType::F32) * with) : sums * -like.coded.zero;
+  return {by_parts(rows.codes), by_parts(with).contiguous(), by_parts(less).contiguous()};
+}
+
+/// Of many rows with a block of columns: (rows, columns / lanes, lanes). Codes and scales are
+/// decoded once for all of them, to where vectors of columns lie side by side.
+Tensor of_columns_in_lanes(const PackedWeight& w, int64_t columns, std::span<const Tensor> rows) {
+  const int64_t parts = rows[0].size(2), sum = parts * rows[0].size(3);
+  const CodedRows m(w, {columns, sum}, packed::CodesAs::AllWords,
+                    words_in_lanes(blocks_of(w), columns));
+  // (1, columns / lanes, parts, .., lanes).
+  const auto in_lanes = [&](const Tensor& t, int64_t each) {
+    const Tensor lanes = t.reshape({1, columns / kLanes, kLanes, parts, each});
+    return lanes.permute({0, 1, 3, 4, 2}).contiguous();
+  };
+  const auto of_part = [&](const Tensor& t) {
+    return in_lanes(of_parts(t, m.parts), 1).squeeze(3);
+  };
+  const Tensor codes = in_lanes(m.coded.codes, m.words);
+  Tensor dot = dot4(codes, packed::words_of(rows[0].unflatten(3, {m.words, kWord})).unsqueeze(-1),
+                    Tensor::full({}, 0, DType::I32))
+                   .sum({3}, false, DType::I32);  // (rows, columns / lanes, parts, lanes)
+  if (m.coded.zero != 0) dot = dot + rows[2];
+  Tensor y = dot.cast(DType::F32) * rows[1] * of_part(m.coded.scale);
+  if (m.coded.min.defined()) y = add_product(y, rows[2], of_part(m.coded.min));
+  return y.sum({2});
+}
+
+/// What `combine` makes of the products of many rows with matrices of one shape: (rows, columns),
+/// one block of columns after the other.
+Tensor of_many_rows(std::span<const PackedWeight> all, const Dims& shape, const RoundedRows& rows,
+                    Combine combine) {
+  const int64_t columns = shape[0].value(), width = columns_of_block(columns, shape[1].value());
   RepeatInputs in;
   in.count = columns / width;
   in.apart = true;
-  in.stacked = {w.bytes.reshape({in.count, -1})};
-  in.whole = {words_of(rows.codes).reshape({count, 1, parts, -1}), of_rows(with),
-              of_rows(like.min.defined() ? -(sums.cast(DType::F32) * with) : sums * -like.zero)};
+  for (const PackedWeight& w : all) {
+    in.stacked.push_back(w.bytes.reshape({in.count, -1}));
+    for (const Tensor& t : rows_by_parts(rows, w.codec)) in.whole.push_back(t);
+  }
   const auto body = [&](const Tensors& slices, const Tensors& whole, const Tensors&) {
-    const CodedRows m({slices[0], w.codec}, {width, sum}, packed::CodesAs::AllWords);
-    // (1, columns / lanes, parts, .., lanes).
-    const auto of_columns = [&](const Tensor& t, int64_t each) {
-      const Tensor lanes = t.reshape({1, width / kLanes, kLanes, parts, each});
-      return lanes.permute({0, 1, 3, 4, 2}).contiguous();
-    };
-    const auto of_part = [&](const Tensor& t) {
-      return of_columns(of_parts(t, m.parts), 1).squeeze(3);
-    };
-    const Tensor codes = of_columns(m.coded.codes, m.words);
-    Tensor dot = dot4(codes, whole[0].unsqueeze(-1), Tensor::full({}, 0, DType::I32))
-                     .sum({3}, false, DType::I32);  // (rows, columns / lanes, parts, lanes)
-    if (m.coded.zero != 0) dot = dot + whole[2];
-    Tensor y = dot.cast(DType::F32) * whole[1] * of_part(m.coded.scale);
-    if (m.coded.min.defined()) y = add_product(y, whole[2], of_part(m.coded.min));
-    return RepeatBody{{}, {y.sum({2})}};
+    const size_t each = whole.size() / all.size();
+    Tensors products;
+    for (size_t i = 0; i < all.size(); ++i)
+      products.push_back(of_columns_in_lanes({slices[i], all[i].codec}, width,
+                                             std::span(whole).subspan(i * each, each)));
+    return RepeatBody{{}, {combine(products)}};
   };
-  return repeat(in, body).outs[0].permute({1, 0, 2, 3}).reshape({count, columns});
+  return repeat(in, body).outs[0].permute({1, 0, 2, 3}).flatten(1, -1);
 }
 
 bool has_most_rows(const Tensor& x, int64_t most) {
@@ -261,7 +296,15 @@ bool multiplies_bf16() {
 
 }  // namespace
 
-std::optional<Tensor> product_by_bytes(const Tensor& x, const Tensor& weight) {
+namespace {
+
+/// Of x with a packed weight: how it is computed.
+struct ByBytes {
+  PackedWeight weight;
+  bool many, words;
+};
+
+std::optional<ByBytes> by_bytes(const Tensor& x, const Tensor& weight) {
   const bool each =
       weight.ndim() == 3 && x.ndim() == 3 && x.dim(1) == 1 && x.dim(0) == weight.dim(0);
   const bool fits = (weight.ndim() == 2 || each) && x.ndim() > 0 && is_float(x.dtype()) &&
@@ -272,14 +315,59 @@ std::optional<Tensor> product_by_bytes(const Tensor& x, const Tensor& weight) {
   if (many &&
       (each || !x.dims().is_static() || columns_of_block(weight.size(0), weight.size(1)) == 0))
     return std::nullopt;
-  const int64_t by_words = most_rows_by_words(packed->codec, default_target());
-  const bool words = by_words > 0 && (each || has_most_rows(x, by_words));
+  const int64_t most = most_rows_by_words(packed->codec, default_target());
+  return ByBytes{*packed, many, most > 0 && (each || has_most_rows(x, most))};
+}
+
+/// (rows, sum).
+RoundedRows rounded_rows(const Tensor& x) {
+  return rounded(x.cast(DType::F32).reshape({-1, x.size(-1)}));
+}
+
+Dims dims_of_product(const Tensor& x, const Tensor& weight) {
   Dims shape = x.dims();
   shape.back() = weight.size(-2);
+  return shape;
+}
+
+/// Of many rows; nothing where a weight is not packed, or no blocks of columns divide it.
+std::optional<Tensor> combined_by_bytes(const Tensor& x, const Tensors& weights, Combine combine) {
+  std::vector<PackedWeight> packed;
+  for (const Tensor& w : weights) {
+    const auto by = by_bytes(x, w);
+    if (!by || !by->many || !(w.dims() == weights[0].dims())) return std::nullopt;
+    packed.push_back(by->weight);
+  }
   const auto forward = [&](const Tensors& in) {
-    const RoundedRows rows = rounded(in[0].cast(DType::F32).reshape({-1, weight.size(-1)}));
-    const auto product = many ? of_many_rows : words ? of_words : of_few_rows;
-    return Tensors{product(*packed, weight.dims(), rows).reshape(shape)};
+    const Tensor y = of_many_rows(packed, weights[0].dims(), rounded_rows(in[0]), combine);
+    return Tensors{y.reshape(dims_of_product(x, weights[0]))};
+  };
+  const auto apart = [&](const Tensors& in) {
+    Tensors products;
+    for (const Tensor& w : weights) products.push_back(*product_by_bytes(in[0], w));
+    return Tensors{combine(products)};
+  };
+  const auto backward = [&](const Tensors& in, const Tensors&, const Tensors& up) {
+    return vjp(apart, in).second(up);
+  };
+  return with_gradient(forward, backward, {x})[0];
+}
+
+/// Whether more rows than a few are multiplied by bytes.
+bool any_rows_by_bytes() { return multiplies_bytes() && !multiplies_bf16(); }
+
+}  // namespace
+
+std::optional<Tensor> product_by_bytes(const Tensor& x, const Tensor& weight) {
+  const auto by = by_bytes(x, weight);
+  if (!by) return std::nullopt;
+  const auto forward = [&](const Tensors& in) {
+    const RoundedRows rows = rounded_rows(in[0]);
+    const auto few = by->words ? of_words : of_few_rows;
+    const auto only = [](const Tensors& products) { return products[0]; };
+    const Tensor y = by->many ? of_many_rows({&by->weight, 1}, weight.dims(), rows, only)
+                              : few(by->weight, weight.dims(), rows);
+    return Tensors{y.reshape(dims_of_product(x, weight))};
   };
   const auto backward = [&](const Tensors&, const Tensors&, const Tensors& up) {
     return Tensors{up[0].matmul(weight)};
@@ -299,8 +387,7 @@ Factors fastest_factors() { return multiplies_bytes() ? Factors::Q8 : Factors::F
 
 Tensor product_with(const Tensor& x, const Tensor& weight, Factors factors, CallSite at) {
   const CallSiteScope scope(at);
-  const bool any = multiplies_bytes() && !multiplies_bf16();
-  if (factors == Factors::Q8 && (any || has_most_rows(x, kMostRows)))
+  if (factors == Factors::Q8 && (any_rows_by_bytes() || has_most_rows(x, kMostRows)))
     if (const auto y = product_by_bytes(x, weight)) return *y;
   const bool rounds = factors == Factors::BF16 ? !has_most_rows(x, kFewRows)
                                                : factors == Factors::Q8 && is_narrow(weight) &&
@@ -309,6 +396,16 @@ Tensor product_with(const Tensor& x, const Tensor& weight, Factors factors, Call
     return (rounds ? t.cast(DType::BF16) : t).cast(DType::F32);
   };
   return factor(x).matmul(factor(weight).T());
+}
+
+Tensor products_with(const Tensor& x, const Tensors& weights, Combine combine, Factors factors,
+                     CallSite at) {
+  const CallSiteScope scope(at);
+  if (factors == Factors::Q8 && any_rows_by_bytes())
+    if (const auto y = combined_by_bytes(x, weights, combine)) return *y;
+  Tensors products;
+  for (const Tensor& w : weights) products.push_back(product_with(x, w, factors, at));
+  return combine(products);
 }
 
 }  // namespace weft

@@ -47,15 +47,24 @@ class Closure {
   }
 
   void look_at(NodeRef n) {
-    bool depends = contains(holes_, n) || is_inner_param(n);
+    bool inside = contains(holes_, n);
+    int64_t bound = is_inner_param(n) ? param_slot(n) : 0;
     // What is to be in memory of its own, and depends on nothing inside, is computed once.
     bool data = n->op == Op::Buffer || n->op == Op::Param || n->op == Op::Contiguous;
     for (NodeRef s : n->src().first(looked_into(n))) {
-      depends |= depends_.contains(s);
+      inside |= inside_.contains(s);
+      bound = std::max(bound, bound_of(s));
       data |= data_.contains(s);
     }
-    if (depends) depends_[n] = true;
+    if (n->op == Op::Function && bound < FunctionParts(n).slot + kSlotsPerLevel) bound = 0;
+    if (inside) inside_[n] = true;
+    if (bound > 0) bound_[n] = bound;
+    if (inside || bound > 0) depends_[n] = true;
     if (data) data_[n] = true;
+  }
+  int64_t bound_of(NodeRef n) const {
+    const int64_t* slot = bound_.find(n);
+    return slot ? *slot : 0;
   }
 
   /// The view of an assign is a chain on what is assigned to, and stays one.
@@ -77,7 +86,10 @@ class Closure {
   const std::vector<NodeRef>& bodies_;
   const std::vector<NodeRef>& holes_;
   Toposort order_;
-  NodeMap<bool> depends_, data_;
+  NodeMap<bool> depends_, data_, inside_;
+  /// The highest slot of a placeholder that a node mentions of a function around it; a function's
+  /// gradients mention its own, which say nothing of the function itself.
+  NodeMap<int64_t> bound_;
   std::vector<NodeRef> free_;
 };
 
