@@ -1,97 +1,11 @@
-// Triangular factors, and equations with them: loops over blocks of columns, whose bodies are loops
-// over the columns of one block and a product with the rest. However large a matrix is, its graph
-// is the same.
+// Elimination with partial pivoting. Rows stay where they are; which of them were pivots is
+// remembered.
 #include "weft/tensor/linalg.h"
 #include "weft/tensor/matrices.h"
 #include "weft/tensor/movement.h"
 #include "weft/tensor/tracing.h"
 
 namespace weft::linalg {
-
-namespace {
-
-/// Without the multiples of row `pivot` that make column k of the rows below zero.
-Tensor without_row(const Tensor& a, const Tensor& pivots, const Tensor& pivot, const Tensor& factor,
-                   bool upwards) {
-  const Tensor i = row_numbers(a);
-  return (upwards ? i < pivot : i > pivot).where(a - factor * pivots, a);
-}
-
-/// Positive definite rows, the first of which has its diagonal in column `first` (i32 ()), as those
-/// of the upper factor.
-Tensor row_reduced(const Tensor& rows, const Tensor& first) {
-  const int64_t count = rows.size(-2);
-  const ScanFunction step = [&](const Tensors& state, const Tensors& slices) {
-    const Tensor &a = state[0], &k = slices[0], at = first + k;
-    const Tensor pivots = row(a, k), factor = column(a, at) / column(pivots, at);
-    return ScanResult{{without_row(a, pivots, k, factor, false)}, {}};
-  };
-  const Tensor reduced = scan(step, {rows}, {step_numbers(rows, count)}).carried[0];
-  const Tensor diagonal = columns_in_order(reduced, first + row_numbers(reduced));
-  return reduced / diagonal.sqrt();
-}
-
-/// The upper triangular u of u.T() @ u = a.
-Tensor upper_factor(const Tensor& a) {
-  const int64_t n = a.size(-1);
-  const Blocks blocks(n);
-  if (blocks.count == 1) return row_reduced(a.contiguous(), number(a, 0)).triu();
-  const ScanFunction step = [&](const Tensors& state, const Tensors& slices) {
-    const Tensor rows = block_of_rows(state[0], slices[0], blocks).contiguous();
-    const Tensor u = row_reduced(rows, slices[0] * static_cast<int32_t>(blocks.size)).contiguous();
-    return ScanResult{{state[0] - u.T().matmul(u)}, {u}};
-  };
-  const Tensor x = bordered(a, blocks.padded());
-  const Tensor stack = scan(step, {x}, {step_numbers(x, blocks.count)}).stacked[0];
-  return cropped(rows_of_blocks(stack), n, n).triu();
-}
-
-/// x of t @ x = rows for triangular t, row by row.
-Tensor substituted(const Tensor& t, const Tensor& rows, bool upper, bool unit) {
-  const ScanFunction step = [&](const Tensors& state, const Tensors& slices) {
-    const Tensor &b = state[0], &k = slices[0], multiples = column(t, k);
-    const Tensor factor = unit ? multiples : multiples / row(multiples, k);
-    return ScanResult{{without_row(b, row(b, k), k, factor, upper)}, {}};
-  };
-  const ScanOptions order{.reversed = upper};
-  const Tensor x = scan(step, {rows}, {step_numbers(t, t.size(-1))}, order).carried[0];
-  return unit ? x : x / t.diagonal(0, -2, -1).unsqueeze(-1);
-}
-
-/// The inverses of the squares of t on its diagonal, (count, ..., size, size). Many right sides are
-/// products with them, where substitution goes over all once for every row.
-Tensor inverse_squares(const Tensor& t, const Blocks& blocks, bool upper, bool unit) {
-  const int64_t n = blocks.size;
-  const Tensor columns = blocks_of_columns(t, blocks).unflatten(-2, {blocks.count, n});
-  const Tensor square = movedim(columns.diagonal(0, 0, -3), -1, 0).contiguous();
-  return substituted(square, identity_like(square, n).contiguous(), upper, unit).contiguous();
-}
-
-Tensor triangle(const Tensor& x, bool upper, bool unit) {
-  return upper ? x.triu(unit ? 1 : 0) : x.tril(unit ? -1 : 0);
-}
-
-}  // namespace
-
-Tensor solved_triangle(const Tensor& t, const Tensor& b, bool upper, bool unit) {
-  const int64_t n = t.size(-1);
-  const Blocks blocks(n);
-  if (blocks.count == 1) return substituted(t.contiguous(), b.contiguous(), upper, unit);
-  const ScanFunction step = [&](const Tensors& state, const Tensors& slices) {
-    const Tensor rows = block_of_rows(state[0], slices[2], blocks).contiguous();
-    const Tensor x = slices[1].matmul(rows).contiguous();
-    return ScanResult{{state[0] - slices[0].matmul(x)}, {x}};
-  };
-  const Tensor whole = bordered(t, blocks.padded()).contiguous();
-  const Tensors xs{blocks_of_columns(whole, blocks).contiguous(),
-                   inverse_squares(whole, blocks, upper, unit), step_numbers(t, blocks.count)};
-  const ScanOptions order{.reversed = upper};
-  const Tensor right = extended(b, blocks.padded(), b.size(-1)).contiguous();
-  return cropped(rows_of_blocks(scan(step, {right}, xs, order).stacked[0]), n, b.size(-1));
-}
-
-// ---- elimination with partial pivoting. Rows stay where they are; which of them were pivots is
-// remembered.
 
 namespace {
 
@@ -139,7 +53,7 @@ std::pair<Tensor, Tensor> packed_factors(const Tensor& a) {
     const Tensor order = e.pivots.contiguous(), rows = rows_in_order(state[0], order).contiguous();
     const Tensor square = rows_in_order(e.columns, order).contiguous();
     const Tensor eye = identity_like(square, blocks.size).contiguous();
-    const Tensor u = substituted(square, eye, false, true).matmul(rows).contiguous();
+    const Tensor u = solved_triangle(square, eye, false, true).matmul(rows).contiguous();
     const Tensor l = e.used.where(0, e.columns).contiguous();
     return ScanResult{{state[0] - l.matmul(u), e.used}, {e.columns, u, order}};
   };
@@ -159,7 +73,7 @@ ScanResult exchanged(const Tensors& state, const Tensor& k, const Blocks& blocks
   const Tensor order = e.pivots.contiguous(), eye = identity_like(x, blocks.size).contiguous();
   const Tensor square = rows_in_order(e.columns, order).contiguous();
   const Tensor inverse =
-      substituted(square, substituted(square, eye, false, true), true, false).contiguous();
+      solved_triangle(square, solved_triangle(square, eye, false, true), true, false).contiguous();
   const Tensor place = column_numbers(x) - k * static_cast<int32_t>(blocks.size);
   const Tensor inside = (place >= 0) & (place < static_cast<int32_t>(blocks.size));
   const Tensor own = (place == row_numbers(eye)).cast(x.dtype());
@@ -218,41 +132,7 @@ Tensor gradient_of_factors(const Tensor& packed, const Tensor& order, const Tens
 
 }  // namespace
 
-Tensor inverse_of_triangle(const Tensor& t, bool upper, bool unit) {
-  const GradientFunction gradient = [=](const Tensors&, const Tensors& y, const Tensors& up) {
-    return Tensors{triangle(-y[0].T().matmul(up[0]).matmul(y[0].T()), upper, unit)};
-  };
-  const TensorFunction f = [=](const Tensors& in) {
-    return Tensors{solved_triangle(in[0], identity_like(in[0], in[0].size(-1)), upper, unit)};
-  };
-  return with_gradient(f, gradient, {t})[0];
-}
-
-Tensor solution_of_triangle(const Tensor& t, const Tensor& b, bool upper, bool unit) {
-  const GradientFunction gradient = [=](const Tensors& in, const Tensors& x, const Tensors& up) {
-    const Tensor right = in[2].T().matmul(up[0]);
-    return Tensors{triangle(-right.matmul(x[0].T()), upper, unit), right, Tensor()};
-  };
-  const TensorFunction f = [=](const Tensors& in) {
-    return Tensors{solved_triangle(in[0], in[1], upper, unit)};
-  };
-  return with_gradient(f, gradient, {t, b, inverse_of_triangle(t, upper, unit)})[0];
-}
-
 namespace {
-
-Tensor cholesky_of(const Tensor& given) {
-  const TensorFunction f = [](const Tensors& in) {
-    return Tensors{upper_factor(in[0].tril() + in[0].tril(-1).T()).T()};
-  };
-  // Murray 2016, "Differentiation of the Cholesky decomposition"
-  const GradientFunction gradient = [](const Tensors&, const Tensors& l, const Tensors& up) {
-    const Tensor inverse = inverse_of_triangle(l[0], false, false);
-    const Tensor inner = l[0].T().matmul(up[0].tril()), half = inner.tril() + inner.tril(-1).T();
-    return Tensors{in_lower_triangle(inverse.T().matmul(half).matmul(inverse) * 0.5)};
-  };
-  return with_gradient(f, gradient, {checked_square("cholesky", given)})[0].cast(given.dtype());
-}
 
 Tensors lu_of(const Tensor& given) {
   const TensorFunction f = [](const Tensors& in) {
@@ -267,12 +147,6 @@ Tensors lu_of(const Tensor& given) {
 }
 
 }  // namespace
-
-Tensor cholesky(const Tensor& given, CallSite at) {
-  const CallSiteScope site(at);
-  return called("cholesky", {}, {given},
-                [](const Tensors& in) { return Tensors{cholesky_of(in[0])}; })[0];
-}
 
 LU lu(const Tensor& given, CallSite at) {
   const CallSiteScope site(at);

@@ -396,10 +396,35 @@ Tensor rfft_of(const Tensor& x, int64_t n, int64_t axis, Norm norm) {
   return placed(half, a, scale(norm, size, false), x.dtype());
 }
 
+/// Of an even number of real numbers, from the frequencies up to the half, (..., n / 2 + 1, 2):
+/// two in turn are one complex number of a transform of half the length (Cooley, Lewis and Welch
+/// 1970, "The fast Fourier transform algorithm: programming considerations in the calculation of
+/// sine, cosine and Laplace transforms"). Without the factor 1 / n; (..., n / 2, 2).
+Tensor real_from_half(const Tensor& half) {
+  const int64_t m = half.size(-2) - 1;
+  const Tensor x = Rows(half).last(half);  // (..., m + 1, 2, rows)
+  const auto part = [&](int64_t begin, int64_t which) {
+    return x.index({kEllipsis, Slice(begin, begin + m), which, Slice()});
+  };
+  // The ends have no imaginary parts: what is there is not looked at.
+  const Tensor at = Tensor::arange(m).unsqueeze(-1).to(x.device());
+  const Complex near{part(0, 0), (at == 0).where(0, part(0, 1))};
+  const Complex far{part(1, 0).flip(-2), (at == 0).where(0, part(1, 1).flip(-2))};
+  const Complex even{near.re + far.re, near.im - far.im}, odd{near.re - far.re, near.im + far.im};
+  const Complex turn =
+      roots(x, "halves", 1, m, 2 * m, 1, [](int64_t, int64_t k) { return k; });
+  const Complex turned = times(turn.each([](const Tensor& r) { return r.unsqueeze(-1); }), odd);
+  const Tensor z = Tensor::stack({even.re - turned.im, even.im + turned.re}, -2);
+  const Rows shorter(half.index({kEllipsis, Slice(0, m), Slice()}));
+  return shorter.first(steps(z.contiguous(), 1));
+}
+
 Tensor irfft_of(const Tensor& x, int64_t n, int64_t axis, Norm norm) {
   const int64_t a = checked_axis("irfft", axis, checked_real("irfft", x));
   const int64_t size = checked_size("irfft", n, 2 * (x.size(a) - 1));
   const Tensor half = prepared(x, a, size / 2 + 1);
+  if (size % 2 == 0)
+    return movedim(scaled(real_from_half(half).flatten(-2, -1), scale(norm, size, true)), -1, a).cast(x.dtype());
   // Frequency n - k is the conjugate of k.
   const Complex mirrored =
       parts(half.index({kEllipsis, Slice(1, (size + 1) / 2), Slice()}).flip(-2));

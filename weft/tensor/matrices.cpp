@@ -99,6 +99,11 @@ Tensor step_numbers(const Tensor& like, int64_t count) {
   return constant_table(numbers, {count}, like);
 }
 
+int64_t first_half(int64_t n) {
+  constexpr int64_t kEach = Blocks::kColumns;
+  return (n / 2 + kEach - 1) / kEach * kEach;
+}
+
 Tensor block_of_rows(const Tensor& x, const Tensor& k, const Blocks& blocks) {
   return picked(x.unflatten(-2, {blocks.count, blocks.size}), k, -3).squeeze(-3);
 }
