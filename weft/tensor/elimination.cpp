@@ -16,37 +16,39 @@ struct Eliminated {
 };
 
 /// Columns lie side by side while they are worked on: a step reads one of them, and finds its
-/// pivot by two folds, of which argmax would make one that goes element by element.
+/// pivot by two folds, of which argmax would make one that goes element by element. What it changes
+/// are multiples of one row, without a condition; multipliers are divided by their pivots at the
+/// end, all at once.
 Eliminated eliminated(const Tensor& columns, const Tensor& used) {
   const ScanFunction step = [](const Tensors& state, const Tensors& slices) {
     const Tensor &a = state[0], &done = state[1], &k = slices[0], values = row(a, k);
     const Tensor i = column_numbers(a), j = row_numbers(a);
     const Tensor size = done.where(-1, values.detach().abs()), most = size.max({-1}, true);
     const Tensor at = (size == most).where(i, a.size(-1) - 1).min({-1}, true).contiguous();
-    const Tensor pivots = column(a, at), pivot = row(pivots, k), none = pivot == 0;
-    const Tensor gone = done | (i == at);
-    const Tensor factor = (gone | none).where(0, values / none.where(1, pivot)).contiguous();
-    const Tensor rest = (j > k).where(a - pivots.contiguous() * factor, a);
-    return ScanResult{{((j == k) & ~gone).where(factor, rest), gone}, {at}};
+    const Tensor pivots = column(a, at), pivot = row(pivots, k), some = (j > k) & (pivot != 0);
+    const Tensor by = some.where(pivots / (pivot == 0).where(1, pivot), 0).contiguous();
+    const Tensor gone = done | (i == at), taken = gone.where(0, values).contiguous();
+    return ScanResult{{a - by * taken, gone}, {at}};
   };
   const Tensors steps{step_numbers(columns, columns.size(-1))};
-  const Tensors given{columns.T().contiguous(), used.T().contiguous()};
-  const auto [last, pivots] = scan(step, given, steps);
-  return {last[0].T(), last[1].T(), rows_of_blocks(pivots[0])};
+  const Tensor before = used.T().contiguous();
+  const auto [last, stacks] = scan(step, {columns.T().contiguous(), before}, steps);
+  const Tensor &x = last[0], order = rows_of_blocks(stacks[0]).contiguous();
+  const Tensor j = row_numbers(x), chosen = order == column_numbers(x);
+  const Tensor turn = chosen.where(j, 0).max({-2}, true), free = ~last[1] | (turn > j);
+  const Tensor pivot = gather_inside(x, -1, order), none = pivot == 0;
+  const Tensor factors = x / none.where(1, pivot).contiguous();
+  return {(free & ~before).where(factors, x).T(), last[1].T(), order};
 }
 
 }  // namespace
 
-std::pair<Tensor, Tensor> packed_factors(const Tensor& a) {
-  const int64_t n = a.size(-1);
-  const Blocks blocks(n);
-  const Tensor x = bordered(a, blocks.padded()).contiguous();
-  const Tensor unused = (x.index({kEllipsis, Slice(0, 1)}).zeros_like() != 0).contiguous();
-  if (n == 0) return {x, x.sum(-1, true).cast(DType::I32)};
-  if (blocks.count == 1) {
-    const Eliminated e = eliminated(x, unused);
-    return {rows_in_order(e.columns, e.pivots), e.pivots};
-  }
+namespace {
+
+/// What blocks of columns, one after the other, leave: multipliers, rows above the diagonal and the
+/// pivots' numbers, each a stack, and x and which of its rows were pivots.
+std::pair<Tensors, Tensors> blocks_eliminated(const Tensor& x, const Tensor& used, int64_t count) {
+  const Blocks blocks(x.size(-1), Blocks::kColumns, 0);
   const ScanFunction step = [&](const Tensors& state, const Tensors& slices) {
     const Tensor panel = block_of_columns(state[0], slices[0], blocks).contiguous();
     const Eliminated e = eliminated(panel, state[1]);
@@ -57,10 +59,38 @@ std::pair<Tensor, Tensor> packed_factors(const Tensor& a) {
     const Tensor l = e.used.where(0, e.columns).contiguous();
     return ScanResult{{state[0] - l.matmul(u), e.used}, {e.columns, u, order}};
   };
-  const Tensors found = scan(step, {x, unused}, {step_numbers(x, blocks.count)}).stacked;
-  const Tensor order = cropped(rows_of_blocks(found[2]), n, 1).contiguous();
-  const Tensor l = cropped(rows_in_order(columns_of_blocks(found[0]), order), n, n);
-  return {l.tril(-1) + cropped(rows_of_blocks(found[1]), n, n).triu(), order};
+  const ScanResult found = scan(step, {x, used}, {step_numbers(x, count)});
+  return {found.stacked, found.carried};
+}
+
+}  // namespace
+
+std::pair<Tensor, Tensor> packed_factors(const Tensor& a) {
+  // Columns that are done with are left out so many times, of matrices with more blocks than these.
+  constexpr int64_t kStages = 2, kFewBlocks = 4;
+  const int64_t n = a.size(-1);
+  const Blocks blocks(n);
+  Tensor x = bordered(a, blocks.padded()).contiguous();
+  Tensor used = (x.index({kEllipsis, Slice(0, 1)}).zeros_like() != 0).contiguous();
+  if (n == 0) return {x, x.sum(-1, true).cast(DType::I32)};
+  if (blocks.count == 1) {
+    const Eliminated e = eliminated(x, used);
+    return {rows_in_order(e.columns, e.pivots), e.pivots};
+  }
+  const int64_t each = std::max(kFewBlocks, (blocks.count + kStages - 1) / kStages);
+  Tensors lower, upper, orders;
+  for (int64_t done = 0; done < blocks.count; done += each) {
+    const int64_t count = std::min(each, blocks.count - done);
+    const auto [made, last] = blocks_eliminated(x, used, count);
+    lower.push_back(columns_of_blocks(made[0]));
+    upper.push_back(beside_zeros(rows_of_blocks(made[1]), done * blocks.size));
+    orders.push_back(rows_of_blocks(made[2]));
+    x = last[0].index({kEllipsis, Slice(count * blocks.size, x.size(-1))}).contiguous();
+    used = last[1];
+  }
+  const Tensor order = cropped(Tensor::cat(orders, -2), n, 1).contiguous();
+  const Tensor l = cropped(rows_in_order(Tensor::cat(lower, -1).contiguous(), order), n, n);
+  return {l.tril(-1) + cropped(Tensor::cat(upper, -2), n, n).triu(), order};
 }
 
 namespace {

@@ -421,8 +421,7 @@ Tensor real_from_half(const Tensor& half) {
   const Complex near{part(0, 0), (at == 0).where(0, part(0, 1))};
   const Complex far{part(1, 0).flip(-2), (at == 0).where(0, part(1, 1).flip(-2))};
   const Complex even{near.re + far.re, near.im - far.im}, odd{near.re - far.re, near.im + far.im};
-  const Complex turn =
-      roots(x, "halves", 1, m, 2 * m, 1, [](int64_t, int64_t k) { return k; });
+  const Complex turn = roots(x, "halves", 1, m, 2 * m, 1, [](int64_t, int64_t k) { return k; });
   const Complex turned = times(turn.each([](const Tensor& r) { return r.unsqueeze(-1); }), odd);
   const Complex z{even.re - turned.im, even.im + turned.re};
   const Rows shorter(half.index({kEllipsis, Slice(0, m), Slice()}));
@@ -434,7 +433,8 @@ Tensor irfft_of(const Tensor& x, int64_t n, int64_t axis, Norm norm) {
   const int64_t size = checked_size("irfft", n, 2 * (x.size(a) - 1));
   const Tensor half = prepared(x, a, size / 2 + 1);
   if (size % 2 == 0)
-    return movedim(scaled(real_from_half(half).flatten(-2, -1), scale(norm, size, true)), -1, a).cast(x.dtype());
+    return movedim(scaled(real_from_half(half).flatten(-2, -1), scale(norm, size, true)), -1, a)
+        .cast(x.dtype());
   // Frequency n - k is the conjugate of k.
   const Complex mirrored =
       parts(half.index({kEllipsis, Slice(1, (size + 1) / 2), Slice()}).flip(-2));

@@ -138,6 +138,11 @@ Tensor bordered(const Tensor& x, int64_t n) {
   const Tensor i = Tensor::arange(n).unsqueeze(1).to(x.device()), j = i.T();
   return ((i == j) & (i >= x.size(-1))).where(1, extended(x, n, n));
 }
+Tensor beside_zeros(const Tensor& x, int64_t columns) {
+  std::vector<DimPair> by = nothing(x);
+  by.back() = {columns, 0};
+  return x.pad(by);
+}
 Tensor cropped(const Tensor& x, int64_t rows, int64_t columns) {
   return x.index({kEllipsis, Slice(0, rows), Slice(0, columns)});
 }

@@ -67,6 +67,8 @@ Tensor rows_of_blocks(const Tensor& stack);
 /// them again.
 Tensor extended(const Tensor& x, int64_t rows, int64_t columns);
 Tensor bordered(const Tensor& x, int64_t n);
+/// With columns of zeros to the left.
+Tensor beside_zeros(const Tensor& x, int64_t columns);
 Tensor cropped(const Tensor& x, int64_t rows, int64_t columns);
 
 // ---- triangles. What has a gradient has one that is products with an inverse (Giles 2008,

@@ -25,7 +25,9 @@ Blocks row_blocks(int64_t n) { return {n, kRows, kRows}; }
 Tensor substituted_down(const Tensor& t, const Tensor& b, bool unit) {
   const auto n = static_cast<size_t>(t.size(-1));
   Tensors elems{b, row_numbers(t), t.diagonal(0, -2, -1).unsqueeze(-1)};
-  for (size_t j = 0; j + 1 < n; ++j) elems.push_back(t.index({kEllipsis, Slice(static_cast<int64_t>(j), static_cast<int64_t>(j) + 1)}));
+  for (size_t j = 0; j + 1 < n; ++j)
+    elems.push_back(
+        t.index({kEllipsis, Slice(static_cast<int64_t>(j), static_cast<int64_t>(j) + 1)}));
   return folded_along(elems, n, -2, [&](const Tensors& e, const Tensors& known) {
     Tensor x = e[0];
     for (size_t j = 0; j + 1 < n; ++j)
@@ -46,7 +48,8 @@ Tensor substituted_rows(const Tensor& t, const Tensor& b, bool upper, bool unit)
 
 /// Of rows in blocks, block k as it is in `rows`, what is before it (after it for `upwards`) as it
 /// is in x, and the others as in `rest`.
-Tensor with_block(const Tensor& x, const Tensor& k, const Tensor& rows, const Tensor& rest, bool upwards) {
+Tensor with_block(const Tensor& x, const Tensor& k, const Tensor& rows, const Tensor& rest,
+                  bool upwards) {
   const auto size = static_cast<int32_t>(rows.size(-2));
   const Tensor place = row_numbers(x) - k * size;
   const Tensor inside = (place >= 0) & (place < size), done = upwards ? place >= size : place < 0;
@@ -62,7 +65,8 @@ Tensor substituted(const Tensor& given, const Tensor& rows, bool upper, bool uni
   const ScanFunction step = [&](const Tensors& state, const Tensors& slices) {
     const Tensor &b = state[0], &k = slices[0], columns = block_of_columns(t, k, blocks);
     const Tensor square = block_of_rows(columns, k, blocks);
-    const Tensor x = substituted_rows(square, block_of_rows(b, k, blocks), upper, unit).contiguous();
+    const Tensor x =
+        substituted_rows(square, block_of_rows(b, k, blocks), upper, unit).contiguous();
     return ScanResult{{with_block(b, k, x, b - columns.matmul(x), upper)}, {}};
   };
   const Tensor right = extended(rows, blocks.padded(), rows.size(-1)).contiguous();
@@ -119,12 +123,6 @@ Tensor part(const Tensor& x, const Slice& rows, const Slice& columns) {
   return x.index({kEllipsis, rows, columns}).contiguous();
 }
 
-Tensor beside_zeros(const Tensor& x, int64_t columns) {
-  std::vector<DimPair> by(x.ndim(), DimPair(0, 0));
-  by.back() = {columns, 0};
-  return x.pad(by);
-}
-
 /// The upper triangular u of u.T() @ u = a, of which the upper triangle is read.
 Tensor upper_factor(const Tensor& a) {
   const int64_t n = a.size(-1), half = first_half(n);
@@ -174,7 +172,7 @@ Tensor solved_triangle(const Tensor& t, const Tensor& b, bool upper, bool unit) 
   if (Blocks(n).count == 1) return substituted(t.contiguous(), b.contiguous(), upper, unit);
   if (n <= kMostSolved) return solved_by_blocks(t, b, upper, unit);
   const Slice first(0, half), second(half, n), begin = upper ? second : first,
-              end = upper ? first : second;
+                                               end = upper ? first : second;
   const Tensor x = solved_triangle(part(t, begin, begin), part(b, begin, Slice()), upper, unit);
   const Tensor left = part(b, end, Slice()) - part(t, end, begin).matmul(x);
   const Tensor y = solved_triangle(part(t, end, end), left.contiguous(), upper, unit);
@@ -205,9 +203,7 @@ Tensor solution_of_triangle(const Tensor& t, const Tensor& b, bool upper, bool u
 namespace {
 
 Tensor cholesky_of(const Tensor& given) {
-  const TensorFunction f = [](const Tensors& in) {
-    return Tensors{upper_factor(in[0].T()).T()};
-  };
+  const TensorFunction f = [](const Tensors& in) { return Tensors{upper_factor(in[0].T()).T()}; };
   // Murray 2016, "Differentiation of the Cholesky decomposition"
   const GradientFunction gradient = [](const Tensors&, const Tensors& l, const Tensors& up) {
     const Tensor inverse = inverse_of_triangle(l[0], false, false);
