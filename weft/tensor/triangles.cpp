@@ -1,7 +1,7 @@
 // Triangular systems and Cholesky's factor. Squares of a few rows are written out, element by
-// element; loops over those do larger ones, and large ones are halved: nearly all work is products
-// of large matrices (Gustavson 1997, "Recursion leads to automatic variable blocking for dense
-// linear-algebra algorithms").
+// element; loops over those do larger ones, and large ones are halved once or twice, so that most
+// work is products of large matrices (Gustavson 1997, "Recursion leads to automatic variable
+// blocking for dense linear-algebra algorithms"). However large a matrix is, its graph is the same.
 #include "weft/tensor/linalg.h"
 #include "weft/tensor/matrices.h"
 #include "weft/tensor/movement.h"
@@ -15,8 +15,9 @@ namespace {
 // Rows of a block.
 constexpr int64_t kRows = 8;
 
-// Larger factors, and triangles, are halved: what is to be compiled grows with the logarithm.
-constexpr int64_t kMostFactored = 64, kMostSolved = 256;
+// Larger matrices are halved, and factors of large halves; these are done in blocks of columns.
+constexpr int64_t kMostFactored = 64, kMostByRows = 128, kMostSolved = 256;
+constexpr int kHalvings = 2;
 
 Blocks row_blocks(int64_t n) { return {n, kRows, kRows}; }
 
@@ -60,6 +61,7 @@ Tensor with_block(const Tensor& x, const Tensor& k, const Tensor& rows, const Te
 Tensor substituted(const Tensor& given, const Tensor& rows, bool upper, bool unit) {
   const int64_t n = given.size(-1);
   const Blocks blocks = row_blocks(n);
+  if (n == 0) return rows;
   if (blocks.count == 1) return substituted_rows(given, rows, upper, unit);
   const Tensor t = bordered(given, blocks.padded()).contiguous();
   const ScanFunction step = [&](const Tensors& state, const Tensors& slices) {
@@ -75,15 +77,16 @@ Tensor substituted(const Tensor& given, const Tensor& rows, bool upper, bool uni
   return cropped(x, n, rows.size(-1));
 }
 
-/// The rows of the upper factor u, u.T() @ u = a, that begin in row `first` (i32 ()) of a: kRows
-/// rows, or all of a small matrix. The square on the diagonal is written out, element by element.
-Tensor factor_rows(const Tensor& a, const Tensor& first) {
+/// The rows of the upper factor u, u.T() @ u = a, that begin in row `first` (i32 ()) of a, whose
+/// diagonal is in column `diagonal` there: kRows rows, or all of a small matrix. The square on the
+/// diagonal is written out, element by element.
+Tensor factor_rows(const Tensor& a, const Tensor& first, const Tensor& diagonal) {
   const auto n = static_cast<size_t>(std::min(kRows, a.size(-1)));
   Tensors elems;
   for (size_t i = 0; i < n; ++i) elems.push_back(row(a, first + static_cast<int32_t>(i)));
   for (size_t i = 0; i < n; ++i)
     for (size_t j = i; j < n; ++j)
-      elems.push_back(column(elems[i], first + static_cast<int32_t>(j)));
+      elems.push_back(column(elems[i], diagonal + static_cast<int32_t>(j)));
   const Tensors made = folded_along(elems, n, -2, [&](const Tensors& e, const Tensors&) {
     std::vector<Tensors> u(n, Tensors(n));
     Tensors x(n);
@@ -104,18 +107,39 @@ Tensor factor_rows(const Tensor& a, const Tensor& first) {
   return Tensor::cat(made, -2);
 }
 
-/// The upper triangular u of u.T() @ u = a, some rows at a time.
-Tensor factor_by_rows(const Tensor& a) {
-  const int64_t n = a.size(-1);
-  const Blocks blocks = row_blocks(n);
-  if (blocks.count == 1) return factor_rows(a, number(a, 0)).triu();
+/// Rows of a, the first of which has its diagonal in column `diagonal` (i32 ()), as those of u;
+/// below the diagonal there is nothing of use.
+Tensor factor_by_rows(const Tensor& a, const Tensor& diagonal) {
+  const Blocks blocks = row_blocks(a.size(-2));
+  const bool square = a.size(-2) == a.size(-1);
+  if (square && blocks.count == 1) return factor_rows(a, diagonal, diagonal);
   const ScanFunction step = [&](const Tensors& state, const Tensors& slices) {
-    const Tensor &x = state[0], &k = slices[0];
-    const Tensor u = factor_rows(x, k * static_cast<int32_t>(kRows)).contiguous();
-    return ScanResult{{with_block(x, k, u, x - u.T().matmul(u), false)}, {}};
+    const Tensor &x = state[0], &k = slices[0], first = k * static_cast<int32_t>(blocks.size);
+    const Tensor u = factor_rows(x, first, diagonal + first).contiguous();
+    const Tensor own = square ? u : columns_in_order(u, diagonal + row_numbers(x).T());
+    return ScanResult{{with_block(x, k, u, x - own.T().matmul(u), false)}, {}};
+  };
+  return scan(step, {a.contiguous()}, {step_numbers(a, blocks.count)}).carried[0];
+}
+
+/// The upper triangular u of u.T() @ u = a, of a matrix that is not halved.
+Tensor factor_by_blocks(const Tensor& a) {
+  const int64_t n = a.size(-1);
+  if (n == 0) return a;
+  if (n <= kMostByRows) {
+    const Tensor x = bordered(a, row_blocks(n).padded()).contiguous();
+    return cropped(factor_by_rows(x, number(a, 0)), n, n).triu();
+  }
+  const Blocks blocks(n);
+  const ScanFunction step = [&](const Tensors& state, const Tensors& slices) {
+    const Tensor &x = state[0], &k = slices[0], rows = block_of_rows(x, k, blocks);
+    const Tensor first = k * static_cast<int32_t>(blocks.size);
+    const Tensor u = factor_by_rows(rows, first).contiguous();
+    return ScanResult{{x - u.T().matmul(u)}, {u}};
   };
   const Tensor x = bordered(a, blocks.padded()).contiguous();
-  return cropped(scan(step, {x}, {step_numbers(x, blocks.count)}).carried[0], n, n).triu();
+  const Tensor stack = scan(step, {x}, {step_numbers(x, blocks.count)}).stacked[0];
+  return cropped(rows_of_blocks(stack), n, n).triu();
 }
 
 /// A copy, so that what is computed with it is the same kernel wherever it was.
@@ -124,14 +148,14 @@ Tensor part(const Tensor& x, const Slice& rows, const Slice& columns) {
 }
 
 /// The upper triangular u of u.T() @ u = a, of which the upper triangle is read.
-Tensor upper_factor(const Tensor& a) {
+Tensor upper_factor(const Tensor& a, int halvings = kHalvings) {
   const int64_t n = a.size(-1), half = first_half(n);
-  if (n <= kMostFactored) return factor_by_rows(a);
+  if (n <= kMostFactored || halvings == 0) return factor_by_blocks(a);
   const Slice first(0, half), second(half, n);
-  const Tensor u = upper_factor(part(a, first, first)).contiguous();
+  const Tensor u = upper_factor(part(a, first, first), halvings - 1).contiguous();
   const Tensor right = solved_triangle(u.T(), part(a, first, second), false, false).contiguous();
   const Tensor rest = part(a, second, second) - right.T().matmul(right);
-  const Tensor lower = upper_factor(rest.contiguous());
+  const Tensor lower = upper_factor(rest.contiguous(), halvings - 1);
   return Tensor::cat({Tensor::cat({u, right}, -1), beside_zeros(lower, half)}, -2).contiguous();
 }
 
@@ -173,9 +197,9 @@ Tensor solved_triangle(const Tensor& t, const Tensor& b, bool upper, bool unit) 
   if (n <= kMostSolved) return solved_by_blocks(t, b, upper, unit);
   const Slice first(0, half), second(half, n), begin = upper ? second : first,
                                                end = upper ? first : second;
-  const Tensor x = solved_triangle(part(t, begin, begin), part(b, begin, Slice()), upper, unit);
-  const Tensor left = part(b, end, Slice()) - part(t, end, begin).matmul(x);
-  const Tensor y = solved_triangle(part(t, end, end), left.contiguous(), upper, unit);
+  const Tensor x = solved_by_blocks(part(t, begin, begin), part(b, begin, Slice()), upper, unit);
+  const Tensor left = part(b, end, Slice()) - part(t, end, begin).matmul(x.contiguous());
+  const Tensor y = solved_by_blocks(part(t, end, end), left, upper, unit);
   return Tensor::cat({upper ? y : x, upper ? x : y}, -2).contiguous();
 }
 
