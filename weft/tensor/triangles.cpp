@@ -147,18 +147,6 @@ Tensor part(const Tensor& x, const Slice& rows, const Slice& columns) {
   return x.index({kEllipsis, rows, columns}).contiguous();
 }
 
-/// The upper triangular u of u.T() @ u = a, of which the upper triangle is read.
-Tensor upper_factor(const Tensor& a, int halvings = kHalvings) {
-  const int64_t n = a.size(-1), half = first_half(n);
-  if (n <= kMostFactored || halvings == 0) return factor_by_blocks(a);
-  const Slice first(0, half), second(half, n);
-  const Tensor u = upper_factor(part(a, first, first), halvings - 1).contiguous();
-  const Tensor right = solved_triangle(u.T(), part(a, first, second), false, false).contiguous();
-  const Tensor rest = part(a, second, second) - right.T().matmul(right);
-  const Tensor lower = upper_factor(rest.contiguous(), halvings - 1);
-  return Tensor::cat({Tensor::cat({u, right}, -1), beside_zeros(lower, half)}, -2).contiguous();
-}
-
 /// The inverses of the squares of t on its diagonal, (count, ..., size, size). Many right sides are
 /// products with them, where substitution goes over all once for every few rows.
 Tensor inverse_squares(const Tensor& t, const Blocks& blocks, bool upper, bool unit) {
@@ -168,10 +156,11 @@ Tensor inverse_squares(const Tensor& t, const Blocks& blocks, bool upper, bool u
   return substituted(square, identity_like(square, n).contiguous(), upper, unit).contiguous();
 }
 
-/// x of t @ x = b, a block of rows at a time, which all others are freed of.
-Tensor solved_by_blocks(const Tensor& given, const Tensor& b, bool upper, bool unit) {
+/// x of t @ x = b, not halved: a block of rows at a time, which all others are freed of.
+Tensor solved_whole(const Tensor& given, const Tensor& b, bool upper, bool unit) {
   const int64_t n = given.size(-1);
   const Blocks blocks(n);
+  if (blocks.count == 1) return substituted(given.contiguous(), b.contiguous(), upper, unit);
   const ScanFunction step = [&](const Tensors& state, const Tensors& slices) {
     const Tensor rows = block_of_rows(state[0], slices[2], blocks).contiguous();
     const Tensor x = slices[1].matmul(rows).contiguous();
@@ -185,6 +174,19 @@ Tensor solved_by_blocks(const Tensor& given, const Tensor& b, bool upper, bool u
   return cropped(rows_of_blocks(scan(step, {right}, xs, order).stacked[0]), n, b.size(-1));
 }
 
+/// The upper triangular u of u.T() @ u = a, of which the upper triangle is read.
+Tensor upper_factor(const Tensor& a, int halvings = kHalvings) {
+  const int64_t n = a.size(-1), half = first_half(n);
+  if (n <= kMostFactored || halvings == 0) return factor_by_blocks(a);
+  const Slice first(0, half), second(half, n);
+  const Tensor u = upper_factor(part(a, first, first), halvings - 1).contiguous();
+  const auto solved = halvings == kHalvings ? solved_triangle : solved_whole;
+  const Tensor right = solved(u.T(), part(a, first, second), false, false).contiguous();
+  const Tensor rest = part(a, second, second) - right.T().matmul(right);
+  const Tensor lower = upper_factor(rest.contiguous(), halvings - 1);
+  return Tensor::cat({Tensor::cat({u, right}, -1), beside_zeros(lower, half)}, -2).contiguous();
+}
+
 Tensor triangle(const Tensor& x, bool upper, bool unit) {
   return upper ? x.triu(unit ? 1 : 0) : x.tril(unit ? -1 : 0);
 }
@@ -193,13 +195,12 @@ Tensor triangle(const Tensor& x, bool upper, bool unit) {
 
 Tensor solved_triangle(const Tensor& t, const Tensor& b, bool upper, bool unit) {
   const int64_t n = t.size(-1), half = first_half(n);
-  if (Blocks(n).count == 1) return substituted(t.contiguous(), b.contiguous(), upper, unit);
-  if (n <= kMostSolved) return solved_by_blocks(t, b, upper, unit);
+  if (n <= kMostSolved) return solved_whole(t, b, upper, unit);
   const Slice first(0, half), second(half, n), begin = upper ? second : first,
                                                end = upper ? first : second;
-  const Tensor x = solved_by_blocks(part(t, begin, begin), part(b, begin, Slice()), upper, unit);
+  const Tensor x = solved_whole(part(t, begin, begin), part(b, begin, Slice()), upper, unit);
   const Tensor left = part(b, end, Slice()) - part(t, end, begin).matmul(x.contiguous());
-  const Tensor y = solved_by_blocks(part(t, end, end), left, upper, unit);
+  const Tensor y = solved_whole(part(t, end, end), left, upper, unit);
   return Tensor::cat({upper ? y : x, upper ? x : y}, -2).contiguous();
 }
 
