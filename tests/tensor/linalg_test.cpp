@@ -188,7 +188,7 @@ TEST(LinearAlgebraOfLargeMatrices, SingularValuesWhoseVectorsAreCopied) {
 
 /// Around one block of rows, one of columns, and halves: what is not to be read is NaN.
 TEST(LinearAlgebraOfLargeMatrices, Triangles) {
-  for (const int64_t n : {1, 7, 8, 9, 63, 65, 130, 260, 300}) {
+  for (const int64_t n : {1, 7, 8, 9, 63, 65, 130, 260, 300, 520}) {
     const Tensor x = sample({n, n}), nan = Tensor::full({n, n}, std::nan("")).cast(DType::F64);
     const Tensor i = Tensor::arange(n).unsqueeze(1), lower = i >= i.T();
     const Tensor a = (x.matmul(x.T()) + Tensor::eye(n, DType::F64) * n).contiguous();

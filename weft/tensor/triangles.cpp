@@ -77,16 +77,16 @@ Tensor substituted(const Tensor& given, const Tensor& rows, bool upper, bool uni
   return cropped(x, n, rows.size(-1));
 }
 
-/// The rows of the upper factor u, u.T() @ u = a, that begin in row `first` (i32 ()) of a, whose
-/// diagonal is in column `diagonal` there: kRows rows, or all of a small matrix. The square on the
-/// diagonal is written out, element by element.
-Tensor factor_rows(const Tensor& a, const Tensor& first, const Tensor& diagonal) {
+/// The rows of the upper factor u, u.T() @ u = a, that begin in row and column `first` (i32 ()) of
+/// a: kRows rows, or all of a small matrix. The square on the diagonal is written out, element by
+/// element.
+Tensor factor_rows(const Tensor& a, const Tensor& first) {
   const auto n = static_cast<size_t>(std::min(kRows, a.size(-1)));
   Tensors elems;
   for (size_t i = 0; i < n; ++i) elems.push_back(row(a, first + static_cast<int32_t>(i)));
   for (size_t i = 0; i < n; ++i)
     for (size_t j = i; j < n; ++j)
-      elems.push_back(column(elems[i], diagonal + static_cast<int32_t>(j)));
+      elems.push_back(column(elems[i], first + static_cast<int32_t>(j)));
   const Tensors made = folded_along(elems, n, -2, [&](const Tensors& e, const Tensors&) {
     std::vector<Tensors> u(n, Tensors(n));
     Tensors x(n);
@@ -107,34 +107,43 @@ Tensor factor_rows(const Tensor& a, const Tensor& first, const Tensor& diagonal)
   return Tensor::cat(made, -2);
 }
 
-/// Rows of a, the first of which has its diagonal in column `diagonal` (i32 ()), as those of u;
-/// below the diagonal there is nothing of use.
-Tensor factor_by_rows(const Tensor& a, const Tensor& diagonal) {
-  const Blocks blocks = row_blocks(a.size(-2));
-  const bool square = a.size(-2) == a.size(-1);
-  if (square && blocks.count == 1) return factor_rows(a, diagonal, diagonal);
+/// The upper triangular u of u.T() @ u = a, some rows at a time.
+Tensor factor_by_rows(const Tensor& a) {
+  const int64_t n = a.size(-1);
+  const Blocks blocks = row_blocks(n);
+  if (blocks.count == 1) return factor_rows(a, number(a, 0)).triu();
   const ScanFunction step = [&](const Tensors& state, const Tensors& slices) {
-    const Tensor &x = state[0], &k = slices[0], first = k * static_cast<int32_t>(blocks.size);
-    const Tensor u = factor_rows(x, first, diagonal + first).contiguous();
-    const Tensor own = square ? u : columns_in_order(u, diagonal + row_numbers(x).T());
-    return ScanResult{{with_block(x, k, u, x - own.T().matmul(u), false)}, {}};
+    const Tensor &x = state[0], &k = slices[0];
+    const Tensor u = factor_rows(x, k * static_cast<int32_t>(kRows)).contiguous();
+    return ScanResult{{with_block(x, k, u, x - u.T().matmul(u), false)}, {}};
   };
-  return scan(step, {a.contiguous()}, {step_numbers(a, blocks.count)}).carried[0];
+  const Tensor x = bordered(a, blocks.padded()).contiguous();
+  return cropped(scan(step, {x}, {step_numbers(x, blocks.count)}).carried[0], n, n).triu();
+}
+
+/// Rows of a matrix, the first of which has its diagonal in column `first` (i32 ()), as those of u,
+/// one by one.
+Tensor row_reduced(const Tensor& rows, const Tensor& first) {
+  const ScanFunction step = [&](const Tensors& state, const Tensors& slices) {
+    const Tensor &a = state[0], &k = slices[0], at = first + k;
+    const Tensor pivots = row(a, k), factor = column(a, at) / column(pivots, at);
+    return ScanResult{{(row_numbers(a) > k).where(a - factor * pivots, a)}, {}};
+  };
+  const Tensor reduced = scan(step, {rows}, {step_numbers(rows, rows.size(-2))}).carried[0];
+  const Tensor diagonal = columns_in_order(reduced, first + row_numbers(reduced));
+  return reduced / diagonal.sqrt();
 }
 
 /// The upper triangular u of u.T() @ u = a, of a matrix that is not halved.
 Tensor factor_by_blocks(const Tensor& a) {
   const int64_t n = a.size(-1);
   if (n == 0) return a;
-  if (n <= kMostByRows) {
-    const Tensor x = bordered(a, row_blocks(n).padded()).contiguous();
-    return cropped(factor_by_rows(x, number(a, 0)), n, n).triu();
-  }
+  if (n <= kMostByRows) return factor_by_rows(a);
   const Blocks blocks(n);
   const ScanFunction step = [&](const Tensors& state, const Tensors& slices) {
-    const Tensor &x = state[0], &k = slices[0], rows = block_of_rows(x, k, blocks);
-    const Tensor first = k * static_cast<int32_t>(blocks.size);
-    const Tensor u = factor_by_rows(rows, first).contiguous();
+    const Tensor &x = state[0], &k = slices[0];
+    const Tensor rows = block_of_rows(x, k, blocks).contiguous();
+    const Tensor u = row_reduced(rows, k * static_cast<int32_t>(blocks.size)).contiguous();
     return ScanResult{{x - u.T().matmul(u)}, {u}};
   };
   const Tensor x = bordered(a, blocks.padded()).contiguous();
