@@ -66,6 +66,16 @@ TEST_F(Fourier, RealSignals) {
   expect_near(fft::irfft(x), {2, -1, 0, 0});
 }
 
+/// An even number of them is done as half as many complex ones.
+TEST_F(Fourier, ManyRealSignals) {
+  for (const int64_t rows : {1, 5, 17, 32})
+    for (const int64_t n : {2, 4, 6, 9, 30, 62, 74, 96, 200}) {
+      SCOPED_TRACE(strformat("{} of {}", rows, n));
+      const Tensor x = sample({rows, n});
+      expect_near(fft::irfft(fft::rfft(x), n), values(x), 1e-12);
+    }
+}
+
 TEST_F(Fourier, AxesNormsAndLengths) {
   const Tensor x = sample({3, 4, 2});
   const Tensor rows = fft::fft(x, 0, 0);

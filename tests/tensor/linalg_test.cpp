@@ -186,6 +186,24 @@ TEST(LinearAlgebraOfLargeMatrices, SingularValuesWhoseVectorsAreCopied) {
   EXPECT_LE(largest(f.u.T().matmul(f.u) - Tensor::eye(512)), 1e-4);
 }
 
+/// Around one block of rows, one of columns, and halves: what is not to be read is NaN.
+TEST(LinearAlgebraOfLargeMatrices, Triangles) {
+  for (const int64_t n : {1, 7, 8, 9, 63, 65, 130, 260, 300, 520}) {
+    const Tensor x = sample({n, n}), nan = Tensor::full({n, n}, std::nan("")).cast(DType::F64);
+    const Tensor i = Tensor::arange(n).unsqueeze(1), lower = i >= i.T();
+    const Tensor a = (x.matmul(x.T()) + Tensor::eye(n, DType::F64) * n).contiguous();
+    Tensor l = linalg::cholesky(lower.where(a, nan));
+    const Tensor b = sample({n, 3}, 2), u = l.T();
+    Tensor down = linalg::triangular_solve(lower.where(l, nan), b, false);
+    Tensor up = linalg::triangular_solve((i <= i.T()).where(u, nan), b, true);
+    realize({l, down, up});
+    const double size = static_cast<double>(n);
+    EXPECT_LE(largest(l.matmul(u) - a), 1e-14 * size * size) << n;
+    EXPECT_LE(largest(l.matmul(down) - b), 1e-14 * size) << n;
+    EXPECT_LE(largest(u.matmul(up) - b), 1e-14 * size) << n;
+  }
+}
+
 TEST(LinearAlgebraOfLargeMatrices, OfEquations) {
   for (const DType dtype : {DType::F32, DType::F64}) {
     const double eps = dtype == DType::F32 ? 1.2e-7 : 2.3e-16;

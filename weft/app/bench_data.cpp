@@ -239,6 +239,19 @@ void add_linear_algebra(std::vector<BenchCase>& cases) {
         return {parts.u, parts.s, parts.vt};
       },
       floats, small);
+  add(
+      "lu", "torch.linalg.lu_factor(a)", "",
+      [](In v) -> Out {
+        const linalg::LU f = linalg::lu(v[0]);
+        return {f.packed, f.rows};
+      },
+      floats, small);
+  add(
+      "triangular solve", "torch.linalg.solve_triangular(a, a, upper=True)", "",
+      [](In v) -> Out { return {linalg::triangular_solve(v[0], v[0], true)}; }, definite, small);
+  add(
+      "least squares", "torch.linalg.lstsq(a, a).solution", "np.linalg.lstsq(a, a)",
+      [](In v) -> Out { return {linalg::lstsq(v[0], v[0])}; }, definite, small);
   add("eig", "torch.linalg.eig(a)", "np.linalg.eig(a)",
       [](In v) -> Out {
         const auto [values, vectors] = linalg::eig(v[0]);
@@ -267,6 +280,13 @@ void add_linear_algebra(std::vector<BenchCase>& cases) {
                    [](In v) -> Out { return {fft::fft(v[0])}; },
                    "torch.fft.fft(torch.view_as_complex(a))",
                    "np.fft.fft(a.view(np.complex64)[..., 0])"});
+  cases.push_back({"linear algebra",
+                   "fft2 of 4 x {0} x {0}",
+                   {30, 128, 500},
+                   [](int64_t n) -> BenchOperands { return {floats({4, n, n, 2})}; },
+                   [](In v) -> Out { return {fft::fftn(v[0], {1, 2})}; },
+                   "torch.fft.fft2(torch.view_as_complex(a))",
+                   "np.fft.fft2(a.view(np.complex64)[..., 0])"});
 }
 
 }  // namespace weft

@@ -1,97 +1,11 @@
-// Triangular factors, and equations with them: loops over blocks of columns, whose bodies are loops
-// over the columns of one block and a product with the rest. However large a matrix is, its graph
-// is the same.
+// Elimination with partial pivoting. Rows stay where they are; which of them were pivots is
+// remembered.
 #include "weft/tensor/linalg.h"
 #include "weft/tensor/matrices.h"
 #include "weft/tensor/movement.h"
 #include "weft/tensor/tracing.h"
 
 namespace weft::linalg {
-
-namespace {
-
-/// Without the multiples of row `pivot` that make column k of the rows below zero.
-Tensor without_row(const Tensor& a, const Tensor& pivots, const Tensor& pivot, const Tensor& factor,
-                   bool upwards) {
-  const Tensor i = row_numbers(a);
-  return (upwards ? i < pivot : i > pivot).where(a - factor * pivots, a);
-}
-
-/// Positive definite rows, the first of which has its diagonal in column `first` (i32 ()), as those
-/// of the upper factor.
-Tensor row_reduced(const Tensor& rows, const Tensor& first) {
-  const int64_t count = rows.size(-2);
-  const ScanFunction step = [&](const Tensors& state, const Tensors& slices) {
-    const Tensor &a = state[0], &k = slices[0], at = first + k;
-    const Tensor pivots = row(a, k), factor = column(a, at) / column(pivots, at);
-    return ScanResult{{without_row(a, pivots, k, factor, false)}, {}};
-  };
-  const Tensor reduced = scan(step, {rows}, {step_numbers(rows, count)}).carried[0];
-  const Tensor diagonal = columns_in_order(reduced, first + row_numbers(reduced));
-  return reduced / diagonal.sqrt();
-}
-
-/// The upper triangular u of u.T() @ u = a.
-Tensor upper_factor(const Tensor& a) {
-  const int64_t n = a.size(-1);
-  const Blocks blocks(n);
-  if (blocks.count == 1) return row_reduced(a.contiguous(), number(a, 0)).triu();
-  const ScanFunction step = [&](const Tensors& state, const Tensors& slices) {
-    const Tensor rows = block_of_rows(state[0], slices[0], blocks).contiguous();
-    const Tensor u = row_reduced(rows, slices[0] * static_cast<int32_t>(blocks.size)).contiguous();
-    return ScanResult{{state[0] - u.T().matmul(u)}, {u}};
-  };
-  const Tensor x = bordered(a, blocks.padded());
-  const Tensor stack = scan(step, {x}, {step_numbers(x, blocks.count)}).stacked[0];
-  return cropped(rows_of_blocks(stack), n, n).triu();
-}
-
-/// x of t @ x = rows for triangular t, row by row.
-Tensor substituted(const Tensor& t, const Tensor& rows, bool upper, bool unit) {
-  const ScanFunction step = [&](const Tensors& state, const Tensors& slices) {
-    const Tensor &b = state[0], &k = slices[0], multiples = column(t, k);
-    const Tensor factor = unit ? multiples : multiples / row(multiples, k);
-    return ScanResult{{without_row(b, row(b, k), k, factor, upper)}, {}};
-  };
-  const ScanOptions order{.reversed = upper};
-  const Tensor x = scan(step, {rows}, {step_numbers(t, t.size(-1))}, order).carried[0];
-  return unit ? x : x / t.diagonal(0, -2, -1).unsqueeze(-1);
-}
-
-/// The inverses of the squares of t on its diagonal, (count, ..., size, size). Many right sides are
-/// products with them, where substitution goes over all once for every row.
-Tensor inverse_squares(const Tensor& t, const Blocks& blocks, bool upper, bool unit) {
-  const int64_t n = blocks.size;
-  const Tensor columns = blocks_of_columns(t, blocks).unflatten(-2, {blocks.count, n});
-  const Tensor square = movedim(columns.diagonal(0, 0, -3), -1, 0).contiguous();
-  return substituted(square, identity_like(square, n).contiguous(), upper, unit).contiguous();
-}
-
-Tensor triangle(const Tensor& x, bool upper, bool unit) {
-  return upper ? x.triu(unit ? 1 : 0) : x.tril(unit ? -1 : 0);
-}
-
-}  // namespace
-
-Tensor solved_triangle(const Tensor& t, const Tensor& b, bool upper, bool unit) {
-  const int64_t n = t.size(-1);
-  const Blocks blocks(n);
-  if (blocks.count == 1) return substituted(t.contiguous(), b.contiguous(), upper, unit);
-  const ScanFunction step = [&](const Tensors& state, const Tensors& slices) {
-    const Tensor rows = block_of_rows(state[0], slices[2], blocks).contiguous();
-    const Tensor x = slices[1].matmul(rows).contiguous();
-    return ScanResult{{state[0] - slices[0].matmul(x)}, {x}};
-  };
-  const Tensor whole = bordered(t, blocks.padded()).contiguous();
-  const Tensors xs{blocks_of_columns(whole, blocks).contiguous(),
-                   inverse_squares(whole, blocks, upper, unit), step_numbers(t, blocks.count)};
-  const ScanOptions order{.reversed = upper};
-  const Tensor right = extended(b, blocks.padded(), b.size(-1)).contiguous();
-  return cropped(rows_of_blocks(scan(step, {right}, xs, order).stacked[0]), n, b.size(-1));
-}
-
-// ---- elimination with partial pivoting. Rows stay where they are; which of them were pivots is
-// remembered.
 
 namespace {
 
@@ -102,51 +16,81 @@ struct Eliminated {
 };
 
 /// Columns lie side by side while they are worked on: a step reads one of them, and finds its
-/// pivot by two folds, of which argmax would make one that goes element by element.
+/// pivot by two folds, of which argmax would make one that goes element by element. What it changes
+/// are multiples of one row, without a condition; multipliers are divided by their pivots at the
+/// end, all at once.
 Eliminated eliminated(const Tensor& columns, const Tensor& used) {
   const ScanFunction step = [](const Tensors& state, const Tensors& slices) {
     const Tensor &a = state[0], &done = state[1], &k = slices[0], values = row(a, k);
     const Tensor i = column_numbers(a), j = row_numbers(a);
     const Tensor size = done.where(-1, values.detach().abs()), most = size.max({-1}, true);
     const Tensor at = (size == most).where(i, a.size(-1) - 1).min({-1}, true).contiguous();
-    const Tensor pivots = column(a, at), pivot = row(pivots, k), none = pivot == 0;
-    const Tensor gone = done | (i == at);
-    const Tensor factor = (gone | none).where(0, values / none.where(1, pivot)).contiguous();
-    const Tensor rest = (j > k).where(a - pivots.contiguous() * factor, a);
-    return ScanResult{{((j == k) & ~gone).where(factor, rest), gone}, {at}};
+    const Tensor pivots = column(a, at), pivot = row(pivots, k), some = (j > k) & (pivot != 0);
+    const Tensor by = some.where(pivots / (pivot == 0).where(1, pivot), 0).contiguous();
+    const Tensor gone = done | (i == at), taken = gone.where(0, values).contiguous();
+    return ScanResult{{a - by * taken, gone}, {at}};
   };
   const Tensors steps{step_numbers(columns, columns.size(-1))};
-  const Tensors given{columns.T().contiguous(), used.T().contiguous()};
-  const auto [last, pivots] = scan(step, given, steps);
-  return {last[0].T(), last[1].T(), rows_of_blocks(pivots[0])};
+  const Tensor before = used.T().contiguous();
+  const auto [last, stacks] = scan(step, {columns.T().contiguous(), before}, steps);
+  const Tensor &x = last[0], order = rows_of_blocks(stacks[0]).contiguous();
+  const Tensor j = row_numbers(x), chosen = order == column_numbers(x);
+  const Tensor turn = chosen.where(j, 0).max({-2}, true), free = ~last[1] | (turn > j);
+  const Tensor pivot = gather_inside(x, -1, order), none = pivot == 0;
+  const Tensor factors = x / none.where(1, pivot).contiguous();
+  return {(free & ~before).where(factors, x).T(), last[1].T(), order};
 }
 
 }  // namespace
 
-std::pair<Tensor, Tensor> packed_factors(const Tensor& a) {
-  const int64_t n = a.size(-1);
-  const Blocks blocks(n);
-  const Tensor x = bordered(a, blocks.padded()).contiguous();
-  const Tensor unused = (x.index({kEllipsis, Slice(0, 1)}).zeros_like() != 0).contiguous();
-  if (n == 0) return {x, x.sum(-1, true).cast(DType::I32)};
-  if (blocks.count == 1) {
-    const Eliminated e = eliminated(x, unused);
-    return {rows_in_order(e.columns, e.pivots), e.pivots};
-  }
+namespace {
+
+/// What blocks of columns, one after the other, leave: multipliers, rows above the diagonal and the
+/// pivots' numbers, each a stack, and x and which of its rows were pivots.
+std::pair<Tensors, Tensors> blocks_eliminated(const Tensor& x, const Tensor& used, int64_t count) {
+  const Blocks blocks(x.size(-1), Blocks::kColumns, 0);
   const ScanFunction step = [&](const Tensors& state, const Tensors& slices) {
     const Tensor panel = block_of_columns(state[0], slices[0], blocks).contiguous();
     const Eliminated e = eliminated(panel, state[1]);
     const Tensor order = e.pivots.contiguous(), rows = rows_in_order(state[0], order).contiguous();
     const Tensor square = rows_in_order(e.columns, order).contiguous();
     const Tensor eye = identity_like(square, blocks.size).contiguous();
-    const Tensor u = substituted(square, eye, false, true).matmul(rows).contiguous();
+    const Tensor u = solved_triangle(square, eye, false, true).matmul(rows).contiguous();
     const Tensor l = e.used.where(0, e.columns).contiguous();
     return ScanResult{{state[0] - l.matmul(u), e.used}, {e.columns, u, order}};
   };
-  const Tensors found = scan(step, {x, unused}, {step_numbers(x, blocks.count)}).stacked;
-  const Tensor order = cropped(rows_of_blocks(found[2]), n, 1).contiguous();
-  const Tensor l = cropped(rows_in_order(columns_of_blocks(found[0]), order), n, n);
-  return {l.tril(-1) + cropped(rows_of_blocks(found[1]), n, n).triu(), order};
+  const ScanResult found = scan(step, {x, used}, {step_numbers(x, count)});
+  return {found.stacked, found.carried};
+}
+
+}  // namespace
+
+std::pair<Tensor, Tensor> packed_factors(const Tensor& a) {
+  // Columns that are done with are left out so many times, of matrices with more blocks than these.
+  constexpr int64_t kStages = 2, kFewBlocks = 4;
+  const int64_t n = a.size(-1);
+  const Blocks blocks(n);
+  Tensor x = bordered(a, blocks.padded()).contiguous();
+  Tensor used = (x.index({kEllipsis, Slice(0, 1)}).zeros_like() != 0).contiguous();
+  if (n == 0) return {x, x.sum(-1, true).cast(DType::I32)};
+  if (blocks.count == 1) {
+    const Eliminated e = eliminated(x, used);
+    return {rows_in_order(e.columns, e.pivots), e.pivots};
+  }
+  const int64_t each = std::max(kFewBlocks, (blocks.count + kStages - 1) / kStages);
+  Tensors lower, upper, orders;
+  for (int64_t done = 0; done < blocks.count; done += each) {
+    const int64_t count = std::min(each, blocks.count - done);
+    const auto [made, last] = blocks_eliminated(x, used, count);
+    lower.push_back(columns_of_blocks(made[0]));
+    upper.push_back(beside_zeros(rows_of_blocks(made[1]), done * blocks.size));
+    orders.push_back(rows_of_blocks(made[2]));
+    x = last[0].index({kEllipsis, Slice(count * blocks.size, x.size(-1))}).contiguous();
+    used = last[1];
+  }
+  const Tensor order = cropped(Tensor::cat(orders, -2), n, 1).contiguous();
+  const Tensor l = cropped(rows_in_order(Tensor::cat(lower, -1).contiguous(), order), n, n);
+  return {l.tril(-1) + cropped(Tensor::cat(upper, -2), n, n).triu(), order};
 }
 
 namespace {
@@ -159,7 +103,7 @@ ScanResult exchanged(const Tensors& state, const Tensor& k, const Blocks& blocks
   const Tensor order = e.pivots.contiguous(), eye = identity_like(x, blocks.size).contiguous();
   const Tensor square = rows_in_order(e.columns, order).contiguous();
   const Tensor inverse =
-      substituted(square, substituted(square, eye, false, true), true, false).contiguous();
+      solved_triangle(square, solved_triangle(square, eye, false, true), true, false).contiguous();
   const Tensor place = column_numbers(x) - k * static_cast<int32_t>(blocks.size);
   const Tensor inside = (place >= 0) & (place < static_cast<int32_t>(blocks.size));
   const Tensor own = (place == row_numbers(eye)).cast(x.dtype());
@@ -218,41 +162,7 @@ Tensor gradient_of_factors(const Tensor& packed, const Tensor& order, const Tens
 
 }  // namespace
 
-Tensor inverse_of_triangle(const Tensor& t, bool upper, bool unit) {
-  const GradientFunction gradient = [=](const Tensors&, const Tensors& y, const Tensors& up) {
-    return Tensors{triangle(-y[0].T().matmul(up[0]).matmul(y[0].T()), upper, unit)};
-  };
-  const TensorFunction f = [=](const Tensors& in) {
-    return Tensors{solved_triangle(in[0], identity_like(in[0], in[0].size(-1)), upper, unit)};
-  };
-  return with_gradient(f, gradient, {t})[0];
-}
-
-Tensor solution_of_triangle(const Tensor& t, const Tensor& b, bool upper, bool unit) {
-  const GradientFunction gradient = [=](const Tensors& in, const Tensors& x, const Tensors& up) {
-    const Tensor right = in[2].T().matmul(up[0]);
-    return Tensors{triangle(-right.matmul(x[0].T()), upper, unit), right, Tensor()};
-  };
-  const TensorFunction f = [=](const Tensors& in) {
-    return Tensors{solved_triangle(in[0], in[1], upper, unit)};
-  };
-  return with_gradient(f, gradient, {t, b, inverse_of_triangle(t, upper, unit)})[0];
-}
-
 namespace {
-
-Tensor cholesky_of(const Tensor& given) {
-  const TensorFunction f = [](const Tensors& in) {
-    return Tensors{upper_factor(in[0].tril() + in[0].tril(-1).T()).T()};
-  };
-  // Murray 2016, "Differentiation of the Cholesky decomposition"
-  const GradientFunction gradient = [](const Tensors&, const Tensors& l, const Tensors& up) {
-    const Tensor inverse = inverse_of_triangle(l[0], false, false);
-    const Tensor inner = l[0].T().matmul(up[0].tril()), half = inner.tril() + inner.tril(-1).T();
-    return Tensors{in_lower_triangle(inverse.T().matmul(half).matmul(inverse) * 0.5)};
-  };
-  return with_gradient(f, gradient, {checked_square("cholesky", given)})[0].cast(given.dtype());
-}
 
 Tensors lu_of(const Tensor& given) {
   const TensorFunction f = [](const Tensors& in) {
@@ -267,12 +177,6 @@ Tensors lu_of(const Tensor& given) {
 }
 
 }  // namespace
-
-Tensor cholesky(const Tensor& given, CallSite at) {
-  const CallSiteScope site(at);
-  return called("cholesky", {}, {given},
-                [](const Tensors& in) { return Tensors{cholesky_of(in[0])}; })[0];
-}
 
 LU lu(const Tensor& given, CallSite at) {
   const CallSiteScope site(at);

@@ -153,19 +153,16 @@ struct Outputs {
 };
 
 /// A step whose innermost axis fills vectors: sums and differences, and the turns after them.
-Outputs butterflies(const Tensor& x, int64_t f, int sign) {
-  const int64_t n = x.size(-3), m = n / f;
-  const Tensor split = x.unflatten(-3, {f, m});
+Outputs butterflies(const Complex& x, int64_t f, int sign) {
+  const int64_t n = x.re.size(-2), m = n / f;
   Numbers given;
-  for (int64_t t = 0; t < f; ++t) {
-    const auto part = [&](int64_t which) {
-      return split.index({kEllipsis, t, Slice(), which, Slice()});
-    };
-    given.push_back({part(0), x.size(-2) == 2 ? part(1) : Tensor()});
-  }
+  for (int64_t t = 0; t < f; ++t)
+    given.push_back(x.each([&](const Tensor& part) {
+      return part.unflatten(-2, {f, m}).index({kEllipsis, t, Slice(), Slice()});
+    }));
   const Numbers made = transform_of(given, sign);
   const Complex turns =
-      roots(x, "product", f, m, n, sign, [](int64_t k, int64_t j) { return k * j; });
+      roots(x.re, "product", f, m, n, sign, [](int64_t k, int64_t j) { return k * j; });
   Outputs out;
   for (int64_t k = 0; k < f; ++k) {
     Complex y = made[static_cast<size_t>(k)];
@@ -175,6 +172,15 @@ Outputs butterflies(const Tensor& x, int64_t f, int sign) {
     out.re.push_back(y.re), out.im.push_back(y.im);
   }
   return out;
+}
+
+/// What lies side by side in the last axis but one: nothing but real parts, or both.
+Complex parts_of(const Tensor& x) {
+  const auto part = [&](int64_t which) { return x.index({kEllipsis, which, Slice()}); };
+  return {part(0), x.size(-2) == 2 ? part(1) : Tensor()};
+}
+Tensor in_parts(const Complex& x) {
+  return x.im.defined() ? Tensor::stack({x.re, x.im}, -2).contiguous() : x.re.unsqueeze(-2);
 }
 
 Tensor prime_step(const Tensor& x, int sign);
@@ -191,21 +197,25 @@ Tensor product_step(const Tensor& x, int sign) {
 /// takes positions t m + j to frequencies k < f and leaves j: transforms of f, turns by k j / rest,
 /// k in front of the frequencies that are done. All are in order at the end, and every product is
 /// as long as the first. (Stockham, in Cochran et al., What is the fast Fourier transform?, 1967.)
-/// The result is (..., all, 2, rows) of (..., all, parts, rows).
-Tensor steps(Tensor x, int sign) {
-  const int64_t n = x.size(-3), rows = x.size(-1);
+/// The result is (..., all, 2, rows) of parts (..., all, rows).
+Tensor steps(const Complex& given, int sign) {
+  const int64_t n = given.re.size(-2), rows = given.re.size(-1);
+  Tensor x;
   for (int64_t rest = n; rest > 1; rest = x.size(-3)) {
-    const int64_t f = x.size(-1) < kVector ? 1 : factor_of(rest, kMostAlone);
+    const int64_t side_by_side = x.defined() ? x.size(-1) : rows;
+    const int64_t f = side_by_side < kVector ? 1 : factor_of(rest, kMostAlone);
     if (f == 1) {
-      x = product_step(x, sign);
+      x = product_step(x.defined() ? x : in_parts(given), sign);
       continue;
     }
-    const Outputs made = butterflies(x, f, sign);
+    const Outputs made = butterflies(x.defined() ? parts_of(x) : given, f, sign);
     if (f == rest && rows >= kVector) return made.in_order(rows);
     x = made.as_step();
   }
+  if (n == 1) x = in_parts(given);
   return movedim(x.squeeze(-3).unflatten(-1, {n, rows}), -2, -3);
 }
+Tensor steps(const Tensor& x, int sign) { return steps(parts_of(x), sign); }
 
 /// The transform of what a power of two of numbers are, on the host: to frequencies in order, a
 /// factor of two a pass.
@@ -396,10 +406,35 @@ Tensor rfft_of(const Tensor& x, int64_t n, int64_t axis, Norm norm) {
   return placed(half, a, scale(norm, size, false), x.dtype());
 }
 
+/// Of an even number of real numbers, from the frequencies up to the half, (..., n / 2 + 1, 2):
+/// two in turn are one complex number of a transform of half the length (Cooley, Lewis and Welch
+/// 1970, "The fast Fourier transform algorithm: programming considerations in the calculation of
+/// sine, cosine and Laplace transforms"). Without the factor 1 / n; (..., n / 2, 2).
+Tensor real_from_half(const Tensor& half) {
+  const int64_t m = half.size(-2) - 1;
+  const Tensor x = Rows(half).last(half);  // (..., m + 1, 2, rows)
+  const auto part = [&](int64_t begin, int64_t which) {
+    return x.index({kEllipsis, Slice(begin, begin + m), which, Slice()});
+  };
+  // The ends have no imaginary parts: what is there is not looked at.
+  const Tensor at = Tensor::arange(m).unsqueeze(-1).to(x.device());
+  const Complex near{part(0, 0), (at == 0).where(0, part(0, 1))};
+  const Complex far{part(1, 0).flip(-2), (at == 0).where(0, part(1, 1).flip(-2))};
+  const Complex even{near.re + far.re, near.im - far.im}, odd{near.re - far.re, near.im + far.im};
+  const Complex turn = roots(x, "halves", 1, m, 2 * m, 1, [](int64_t, int64_t k) { return k; });
+  const Complex turned = times(turn.each([](const Tensor& r) { return r.unsqueeze(-1); }), odd);
+  const Complex z{even.re - turned.im, even.im + turned.re};
+  const Rows shorter(half.index({kEllipsis, Slice(0, m), Slice()}));
+  return shorter.first(steps(z, 1));
+}
+
 Tensor irfft_of(const Tensor& x, int64_t n, int64_t axis, Norm norm) {
   const int64_t a = checked_axis("irfft", axis, checked_real("irfft", x));
   const int64_t size = checked_size("irfft", n, 2 * (x.size(a) - 1));
   const Tensor half = prepared(x, a, size / 2 + 1);
+  if (size % 2 == 0)
+    return movedim(scaled(real_from_half(half).flatten(-2, -1), scale(norm, size, true)), -1, a)
+        .cast(x.dtype());
   // Frequency n - k is the conjugate of k.
   const Complex mirrored =
       parts(half.index({kEllipsis, Slice(1, (size + 1) / 2), Slice()}).flip(-2));

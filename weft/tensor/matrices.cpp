@@ -99,6 +99,11 @@ Tensor step_numbers(const Tensor& like, int64_t count) {
   return constant_table(numbers, {count}, like);
 }
 
+int64_t first_half(int64_t n) {
+  constexpr int64_t kEach = Blocks::kColumns;
+  return (n / 2 + kEach - 1) / kEach * kEach;
+}
+
 Tensor block_of_rows(const Tensor& x, const Tensor& k, const Blocks& blocks) {
   return picked(x.unflatten(-2, {blocks.count, blocks.size}), k, -3).squeeze(-3);
 }
@@ -132,6 +137,11 @@ Tensor bordered(const Tensor& x, int64_t n) {
   if (x.size(-1) == n) return x;
   const Tensor i = Tensor::arange(n).unsqueeze(1).to(x.device()), j = i.T();
   return ((i == j) & (i >= x.size(-1))).where(1, extended(x, n, n));
+}
+Tensor beside_zeros(const Tensor& x, int64_t columns) {
+  std::vector<DimPair> by = nothing(x);
+  by.back() = {columns, 0};
+  return x.pad(by);
 }
 Tensor cropped(const Tensor& x, int64_t rows, int64_t columns) {
   return x.index({kEllipsis, Slice(0, rows), Slice(0, columns)});

@@ -42,14 +42,17 @@ Tensor length(const Tensor& x, int64_t axis);
 
 /// How n columns are worked through. Matrices of up to two blocks are one.
 struct Blocks {
-  explicit Blocks(int64_t n)
-      : count(n <= 2 * kColumns ? 1 : (n + kColumns - 1) / kColumns),
-        size(count == 1 ? n : kColumns) {}
+  explicit Blocks(int64_t n) : Blocks(n, kColumns, 2 * kColumns) {}
+  /// In blocks of `columns`; of up to `most` columns in one.
+  Blocks(int64_t n, int64_t columns, int64_t most)
+      : count(n <= most ? 1 : (n + columns - 1) / columns), size(count == 1 ? n : columns) {}
   int64_t padded() const { return count * size; }
 
   static constexpr int64_t kColumns = 32;
   int64_t count, size;
 };
+/// How many of n rows or columns are in the first half of a large matrix: whole blocks.
+int64_t first_half(int64_t n);
 /// Block k (i32 ()) of the rows (columns).
 Tensor block_of_rows(const Tensor& x, const Tensor& k, const Blocks& blocks);
 Tensor block_of_columns(const Tensor& x, const Tensor& k, const Blocks& blocks);
@@ -64,6 +67,8 @@ Tensor rows_of_blocks(const Tensor& stack);
 /// them again.
 Tensor extended(const Tensor& x, int64_t rows, int64_t columns);
 Tensor bordered(const Tensor& x, int64_t n);
+/// With columns of zeros to the left.
+Tensor beside_zeros(const Tensor& x, int64_t columns);
 Tensor cropped(const Tensor& x, int64_t rows, int64_t columns);
 
 // ---- triangles. What has a gradient has one that is products with an inverse (Giles 2008,
