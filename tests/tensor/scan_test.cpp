@@ -254,7 +254,6 @@ TEST(Checkpoint, KeepsLess) {
   EXPECT_LT(peak_of(false) * 2, peak_of(true));
 }
 
-/// A weight that every row is multiplied with comes in as it is, not once for each row.
 /// A function's gradients have placeholders of their own, which are none of the body's: what it
 /// gave is an input, and is not computed again in every body that reads it.
 TEST(Scan, ComputesOnceWhatAFunctionGaveAroundIt) {
@@ -280,6 +279,7 @@ TEST(Scan, ComputesOnceWhatAFunctionGaveAroundIt) {
   EXPECT_LE(kernels_of(6), 8 * kernels_of(1));
 }
 
+/// A weight that every row is multiplied with comes in as it is, not once for each row.
 TEST(Scan, ViewsOfWhatIsAroundStayInside) {
   const Tensor w = sample({5, 4}, 1), xs = sample({3, 6, 4}, 2);
   const ScanFunction f = [&](const Tensors& carried, const Tensors& slices) {

@@ -294,10 +294,6 @@ bool multiplies_bf16() {
   return has_unit([](const MatrixUnit& u) { return u.left == DType::BF16; });
 }
 
-}  // namespace
-
-namespace {
-
 /// Of x with a packed weight: how it is computed.
 struct ByBytes {
   PackedWeight weight;
