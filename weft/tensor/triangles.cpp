@@ -126,7 +126,9 @@ Tensor factor_by_rows(const Tensor& a) {
 Tensor row_reduced(const Tensor& rows, const Tensor& first) {
   const ScanFunction step = [&](const Tensors& state, const Tensors& slices) {
     const Tensor &a = state[0], &k = slices[0], at = first + k;
-    const Tensor pivots = row(a, k), factor = column(a, at) / column(pivots, at);
+    // What is below the diagonal is not to be read: it is the same beside it.
+    const Tensor pivots = row(a, k), beside = columns_in_order(pivots, first + row_numbers(a).T());
+    const Tensor factor = beside.T() / column(pivots, at);
     return ScanResult{{(row_numbers(a) > k).where(a - factor * pivots, a)}, {}};
   };
   const Tensor reduced = scan(step, {rows}, {step_numbers(rows, rows.size(-2))}).carried[0];
