@@ -30,10 +30,15 @@ class Sizes {
 
   /// Nodes or instructions; 0 where it cannot be read.
   size_t of(const PassRow& pass, uint64_t state) {
-    const std::lock_guard lock(data_.sizes_mutex);
     const std::tuple key(pass.process, pass.arena, state);
-    if (const auto known = data_.sizes.find(key); known != data_.sizes.end()) return known->second;
-    return data_.sizes[key] = read(pass, state);
+    {
+      const std::lock_guard lock(data_.sizes_mutex);
+      const auto known = data_.sizes.find(key);
+      if (known != data_.sizes.end()) return known->second;
+    }
+    const size_t size = read(pass, state);  // a large one takes a while: others go on meanwhile
+    const std::lock_guard lock(data_.sizes_mutex);
+    return data_.sizes.emplace(key, size).first->second;
   }
 
  private:

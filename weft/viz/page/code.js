@@ -22,7 +22,7 @@ export class CodePanel {
     this.names = this.header();
     const pre = element("pre", { className: "listing" }, this.names);
     this.makeRows = fillInParts(pre, code.lines.length, (i) => {
-      this.rows.push(this.row(code.lines[i]));
+      this.rows[i] = this.row(code.lines[i]);
       this.lightRow(i);
       return this.rows[i];
     });
@@ -114,12 +114,12 @@ export class CodePanel {
     for (const other of this.lit) other.classList.remove("alive", "lit");
     this.lit = [];
     this.lives = lives;
-    this.rows.forEach((_, i) => this.lightRow(i));
+    for (const [, first, last] of lives) for (let line = first; line <= last; line += 1) this.lightRow(line - this.from);
   }
 
   lightRow(i) {
     const at = i + this.from, row = this.rows[i];
-    const life = this.lives.find(([, first, last]) => first <= at && at <= last);
+    const life = row && this.lives.find(([, first, last]) => first <= at && at <= last);
     if (!life) return;
     const named = row.querySelectorAll(`[data-register="${plainName(this.code.registers[life[0]].name)}"]`);
     row.classList.add("alive");

@@ -45,7 +45,7 @@ export const count = (value) => (unknown(value) ? "" : value.toLocaleString("en"
 export const rate = (value, unit) => (unknown(value) ? "" : scaled(value, ["", "k", "M", "G", "T", "P"].map((p) => p + unit), 1000));
 export const percent = (share) => (unknown(share) ? "" : `${(share * 100).toFixed(1)} %`);
 
-const AT_ONCE = 150;
+const LINES = 150, ROWS = 40;   // that are made at once
 const idle = window.requestIdleCallback ?? ((then) => setTimeout(then, 16));
 const fillings = new WeakMap();   // of a root, its last one
 
@@ -61,7 +61,7 @@ export function longText(text) {
   const pre = element("pre");
   for (let at = 0; at < text.length;) {
     let end = at, lines = 0;
-    for (; lines < AT_ONCE && end < text.length; lines += 1) end = text.indexOf("\n", end) + 1 || text.length;
+    for (; lines < LINES && end < text.length; lines += 1) end = text.indexOf("\n", end) + 1 || text.length;
     pre.append(part([text.slice(at, end)], lines));
     at = end;
   }
@@ -70,26 +70,31 @@ export function longText(text) {
 
 // A long list: what is seen at once, the rest a few at a time while there is nothing else to do, so that keys are answered
 // meanwhile. Returns a function that makes them up to one. join: what a few of them are put into.
-export function fillInParts(root, total, make, join = (rows) => [part(rows, rows.length)]) {
+function fill(root, total, make, few, join) {
   let done = 0;
   const upTo = (end) => {
     const last = Math.min(end, total);
     while (done < last) {
       const rows = [];
-      for (const next = Math.min(done + AT_ONCE, last); done < next; done += 1) rows.push(make(done));
+      for (const next = Math.min(done + few, last); done < next; done += 1) rows.push(make(done));
       root.append(...join(rows));
     }
   };
   const rest = () => {
     if (done >= total || fillings.get(root) !== upTo || !root.isConnected) return;
-    upTo(done + AT_ONCE);
+    upTo(done + few);
     idle(rest);
   };
   fillings.set(root, upTo);
-  upTo(AT_ONCE);
+  upTo(few);
   if (done < total) idle(rest);
   return upTo;
 }
+
+// Of lines; each part costs a look at whether it is seen, in every frame.
+export function fillInParts(root, total, make) { return fill(root, total, make, LINES, (rows) => [part(rows, rows.length)]); }
+// Of rows of a table and the like, all of which are laid out: a screen of them at once.
+export function fillWithRows(root, total, make) { return fill(root, total, make, ROWS, (rows) => rows); }
 
 // columns: [{name, of(row) -> text or node, sort(row)?, number?, mono?, short?}]; numbers and what is short are never broken. Headers sort where they can.
 export function table(columns, rows, label) {
@@ -98,7 +103,7 @@ export function table(columns, rows, label) {
     element("td", { className: column.number ? "number" : column.mono ? "mono" : column.short ? "short" : "" }, column.of(row) ?? "")));
   const fill = (sorted) => {
     body.replaceChildren();
-    fillInParts(body, sorted.length, (i) => made(sorted[i]), (rows) => rows);
+    fillWithRows(body, sorted.length, (i) => made(sorted[i]));
   };
   let last = null;
   let up = false;

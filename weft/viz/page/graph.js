@@ -1,6 +1,6 @@
 // The graph pane: a drawing on a canvas, moved, zoomed and walked through.
 import { view } from "./api.js";
-import { bytes, button, canvasPane, count, element, facts, link, listenTo, time } from "./dom.js";
+import { bytes, button, canvasPane, count, element, facts, fillWithRows, link, listenTo, time } from "./dom.js";
 import { palette, TILE, Tiles } from "./tiles.js";
 
 const LOWEST = -2;
@@ -308,8 +308,13 @@ export class GraphPane {
       return;
     }
     const { accent, changed } = palette();
-    const list = (name, all, of) => (all.length ? [element("h2", {}, swatch(of), ` ${name} (${all.length})`), element("ul", {}, ...all.map((other) =>
-      element("li", {}, link(other.label, () => this.choose({ box: other.box })))))] : []);
+    const items = (all, make) => {   // a constant may have hundreds of users
+      const list = element("ul");
+      fillWithRows(list, all.length, (i) => element("li", {}, make(all[i])));
+      return list;
+    };
+    const list = (name, all, of) => (all.length ? [element("h2", {}, swatch(of), ` ${name} (${all.length})`),
+      items(all, (other) => link(other.label, () => this.choose({ box: other.box })))] : []);
     const isGroup = box.group !== null;
     const toggles = [];
     if (isGroup) toggles.push(button("Expand (Enter)", () => this.expand()));
@@ -321,7 +326,7 @@ export class GraphPane {
         ["time", box.ns > 0 ? time(box.ns) : ""], ["nodes", isGroup ? count(box.nodes) : ""]]),
       element("div", {}, ...toggles), ...(box.text ? [element("pre", { className: "code" }, box.text)] : []),
       ...list("Sources", box.sources, accent), ...list("Users", box.users, changed),
-      ...(isGroup ? [element("h2", {}, "Nodes"), element("ul", {}, ...box.members.map((m) => element("li", {}, m.label)))] : []));
+      ...(isGroup ? [element("h2", {}, "Nodes"), items(box.members, (m) => m.label)] : []));
   }
 
   legend() {

@@ -138,8 +138,17 @@ export class Tree {
     return [`realization ${first.realization}`, ...own];
   }
 
+  // From the items alone: to ask the page would be to lay it out.
   visible() {
-    return [...this.root.querySelectorAll("li[id]")].filter((li) => li.offsetParent !== null).map((li) => this.items.get(li.id));
+    const all = [];
+    const add = (list) => {
+      for (const item of [...list.children].map((li) => this.items.get(li.id)).filter(Boolean)) {
+        all.push(item);
+        if (item.open && item.group) add(item.group);
+      }
+    };
+    add(this.root);
+    return all;
   }
 
   move(by) {
