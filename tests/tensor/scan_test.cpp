@@ -134,6 +134,27 @@ TEST(Scan, Nests) {
   for (size_t i = 0; i < 3; ++i) expect_near(got[i], want[i], "gradient " + std::to_string(i));
 }
 
+/// What depends on an inner round alone is in one place for all inner rounds: it is made again in
+/// every outer one.
+TEST(Scan, NestsWithWhatDependsOnTheInnerRoundAlone) {
+  const Tensor x = sample({2, 3}, 1), ys = sample({4, 3}, 2), zs = sample({5, 3}, 3);
+  const ScanFunction outer = [&](const Tensors& carried, const Tensors& slices) {
+    const ScanFunction inner = [&](const Tensors& state, const Tensors& own) {
+      const Tensor alone = (own[0] * 3).contiguous();
+      return ScanResult{{(state[0] * 0.5F + alone.sum() * slices[0] + alone).contiguous()}, {}};
+    };
+    return ScanResult{scan(inner, carried, {zs}).carried, {carried[0] * 2}};
+  };
+  const ScanResult got = scan(outer, {x}, {ys});
+  Tensor want = x;
+  for (int64_t i = 0; i < 4; ++i)
+    for (int64_t k = 0; k < 5; ++k) {
+      const Tensor alone = zs[k] * 3;
+      want = want * 0.5F + alone.sum() * ys[i] + alone;
+    }
+  expect_near(got.carried[0], want, "carried");
+}
+
 TEST(Scan, CarriesIntegersBesideFloats) {
   const Tensor x = sample({6}, 1);
   const ScanFunction f = [](const Tensors& c, const Tensors& s) {

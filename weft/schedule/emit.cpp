@@ -403,9 +403,14 @@ namespace {
 /// Which buffers of a body are other values in every round, and which of its steps make them.
 class Variation {
  public:
-  /// `varies`: by buffer, what is known of it.
+  /// `varies`: by buffer, what is known of it. What several steps write, such as those of the
+  /// rounds of a loop inside, holds what the last of them wrote.
   Variation(const Schedule& body, std::string_view place, std::vector<bool> varies)
       : buffers_(std::move(varies)) {
+    std::vector<int> writers(buffers_.size());
+    for (const ScheduleStep& s : body.steps)
+      for (const int b : written_by(body, s))
+        if (++writers[static_cast<size_t>(b)] > 1) buffers_[static_cast<size_t>(b)] = true;
     std::vector<bool> by_place;
     for (const Kernel& k : body.kernels) by_place.push_back(mentions(k.sink, place));
     for (const ScheduleStep& s : body.steps)
