@@ -14,6 +14,7 @@ namespace {
 constexpr int64_t kPrefetched = 4096;  // bytes, a page: prefetchers look no further ahead
 constexpr double kBusyBeside = 0.1;    // of what waits for L3, that is not done meanwhile
 constexpr double kRunStart = 128;      // bytes that could have been read instead
+constexpr double kFewTiles = 4;        // that do not hide what the first of them waits for
 
 }  // namespace
 
@@ -214,15 +215,17 @@ double CostModel::far_cycles(const Body& body, const Tiling& tiling, double fres
 
 /// Cycles of one iteration of a reduction that is busy for some: all vectors it loads come out of
 /// the L2 once a tile's data does not fit L1, and what is fresh from further away, while it
-/// computes. The first tile of each row of tiles waits for what the others then read near: few of
-/// them hide little of that (8192 x 2048 halves by two rows, in tiles of one: 1300 us, of two:
-/// 950). More lines than one of which it reads a part come in turns with its own loads (x^T @ y of
-/// 256 rows and 1024 columns each, in panels: four elements out of four lines take 1.22 times as
-/// long as out of one).
+/// computes. The first tile of each row of tiles waits for what the others then read near, which a
+/// few of them do not hide (8192 x 2048 halves by two rows, in tiles of one: 1300 us, of two: 950);
+/// of many it is too little to choose by (256 x 2048 x 8192 in 32 tiles, not 52: 8 % slower). More
+/// lines than one of which it reads a part come in turns with its own loads (x^T @ y of 256 rows
+/// and 1024 columns each, in panels: four elements out of four lines take 1.22 times as long as out
+/// of one).
 double CostModel::with_memory(const Body& body, const Tiling& tiling, double busy) const {
   const Traffic t = traffic(body, tiling);
   const auto each_tile = [&](auto&& cycles) {
     const double later = cycles(far_cycles(body, tiling, t.fresh));
+    if (t.tiles > kFewTiles) return later;
     return later + (cycles(far_cycles(body, tiling, t.renewed)) - later) / t.tiles;
   };
   if (t.total <= l1_bytes())
