@@ -48,6 +48,13 @@ class ByteWriter {
     bytes(std::as_bytes(std::span(t)));
   }
 
+  // Room for so many more, for who knows how many at most; filled_to() says how many they became.
+  std::byte* room(size_t count) {
+    if (out_.size() - size_ < count) out_.resize(std::max(2 * out_.size(), size_ + count));
+    return out_.data() + size_;
+  }
+  void filled_to(const std::byte* end) { size_ = static_cast<size_t>(end - out_.data()); }
+
   size_t size() const { return size_; }
   std::span<const std::byte> data() const { return {out_.data(), size_}; }
   std::span<std::byte> written() { return {out_.data(), size_}; }  // to fill in what comes late
@@ -60,11 +67,6 @@ class ByteWriter {
  private:
   static constexpr size_t kLongestVarint = 10;
 
-  // For so many more.
-  std::byte* room(size_t count) {
-    if (out_.size() - size_ < count) out_.resize(std::max(2 * out_.size(), size_ + count));
-    return out_.data() + size_;
-  }
   template <class T>
   void number(T v) {  // the host is little-endian
     bytes(std::as_bytes(std::span(&v, 1)));

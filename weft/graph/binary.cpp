@@ -18,10 +18,13 @@ constexpr uint8_t kVersion = 1;
 // Op, dtype, lanes, and the counts of sources and integers.
 constexpr size_t kLeastNodeBytes = 5;
 
-void write_nodes(ByteWriter& out, const Toposort& order, NodeMap<size_t>& positions) {
+void write_nodes(ByteWriter& out, const Toposort& order, NodeMap<uint32_t>& positions) {
+  std::vector<uint32_t> sources;
   for (NodeRef n : order) {
-    const size_t position = positions.size();
-    write_node(out, n, [&](NodeRef s) { return position - positions.at(s); });
+    const auto position = static_cast<uint32_t>(positions.size());
+    sources.clear();
+    for (NodeRef s : n->src()) sources.push_back(positions.at(s));
+    write_node(out, n, position, sources);
     positions[n] = position;
   }
 }
@@ -84,20 +87,16 @@ class Reader {
 
 }  // namespace
 
-void write_node(ByteWriter& out, NodeRef n, FunctionRef<uint64_t(NodeRef)> back) {
-  std::array<std::byte, 256> room;
-  std::vector<std::byte> large;
-  const size_t most = 2 + kLongestVarint * (3 + n->nsrc + n->nints);
-  if (most > room.size()) large.resize(most);
-  std::byte *const begin = large.empty() ? room.data() : large.data(), *at = begin;
+void write_node(ByteWriter& out, NodeRef n, uint32_t number, std::span<const uint32_t> sources) {
+  std::byte* at = out.room(2 + kLongestVarint * (3 + n->nsrc + n->nints));
   *at++ = static_cast<std::byte>(n->op);
   *at++ = static_cast<std::byte>(n->dtype);
   at = put_varint(at, n->lanes);
   at = put_varint(at, n->nsrc);
-  for (NodeRef s : n->src()) at = put_varint(at, back(s));
+  for (const uint32_t source : sources) at = put_varint(at, number - source);
   at = put_varint(at, n->nints);
   for (const int64_t v : n->ints()) at = put_varint(at, zigzag(v));
-  out.bytes({begin, at});
+  out.filled_to(at);
   if (schema(n->op).text) out.text(n->text());
 }
 
@@ -133,7 +132,7 @@ std::vector<std::byte> write_graph(std::span<const NodeRef> roots) {
   out.u8(kVersion);
   const Toposort order(roots);
   out.varint(order.size());
-  NodeMap<size_t> positions(order.size());
+  NodeMap<uint32_t> positions(order.size());
   write_nodes(out, order, positions);
   out.varint(roots.size());
   for (NodeRef n : roots) out.varint(order.size() - positions.at(n));

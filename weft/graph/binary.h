@@ -5,7 +5,6 @@
 #include <string_view>
 #include <vector>
 
-#include "weft/base/function_ref.h"
 #include "weft/graph/graph.h"
 
 namespace weft {
@@ -26,8 +25,8 @@ std::vector<NodeRef> read_graph(Graph& graph, std::span<const std::byte> data,
 
 // ---- one node of it, for formats of other layouts
 
-/// `back`: how many nodes before this one a source lies.
-void write_node(ByteWriter& out, NodeRef n, FunctionRef<uint64_t(NodeRef)> back);
+/// Its number, and those of its sources, which are before it.
+void write_node(ByteWriter& out, NodeRef n, uint32_t number, std::span<const uint32_t> sources);
 
 /// A node as it was written: its op and dtype exist, nothing else is checked.
 struct StoredNode {

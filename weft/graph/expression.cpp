@@ -147,7 +147,8 @@ std::string shape_text(const Shape* shape) {
   std::string out = "(";
   for (size_t i = 0; i < shape->rank; ++i) {
     if (i) out += ", ";
-    out += short_expression(shape->span()[i], 24);
+    NodeRef extent = shape->span()[i];  // nearly all are numbers
+    out += is_const(extent) ? std::to_string(extent->vmin) : short_expression(extent, 24);
   }
   return out + ")";
 }

@@ -252,6 +252,7 @@ Node* place_node(void* memory, const NodeSpec& s, Hashes hashes, const Inferred&
   n->shape = inferred.shape;
   n->vmin = inferred.vmin;
   n->vmax = inferred.vmax;
+  n->recorded.store(UINT32_MAX, std::memory_order_relaxed);
   n->mark = 0;
   n->normal.store(0, std::memory_order_relaxed);
   n->roots.store(0, std::memory_order_relaxed);

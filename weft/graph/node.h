@@ -46,7 +46,7 @@ struct Node {
   const Shape* shape;  ///< never null; rank 0 for kernel-level nodes
   int64_t vmin, vmax;  ///< bounds of an integer, bool or index value; the dtype's range where
                        ///< nothing is known
-  uint32_t text_size;
+  mutable std::atomic<uint32_t> recorded;  ///< a hint: the number it was last given (NodeNumbers)
   mutable uint32_t mark;  ///< shared graphs: scratch of the sweep, only under its exclusive lock;
                           ///< private ones: the number a NumberedOrder gave
   mutable std::atomic<uint64_t> normal;   ///< bit i: in normal form under context-free rule set i
@@ -54,6 +54,7 @@ struct Node {
   mutable std::atomic<uint32_t> readers;  ///< Buffer nodes only: interned nodes that have it as a
                                           ///< source, unswept garbage included
   uint16_t levels;                        ///< of inner slots (tuple.h) below it that are taken
+  uint32_t text_size;
 
   std::span<const NodeRef> src() const {
     return {reinterpret_cast<const NodeRef*>(this + 1), nsrc};

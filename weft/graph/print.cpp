@@ -64,7 +64,7 @@ void append_head(std::string& out, NodeRef n) {
   out += info(n->op).mnemonic;
   if (fold_is_suffix(schema(n->op)) && n->nints > 0 && has_name(FieldKind::Fold, n->int_arg(0)))
     append_format(out, ".{}", fold_name(fold_of(n)));
-  append_format(out, " {}", name(n->dtype));
+  (out += ' ') += name(n->dtype);
   if (n->lanes > 1) append_format(out, "x{}", n->lanes);
 }
 
@@ -186,7 +186,7 @@ std::string summary(NodeRef n) {
   std::string out;
   append_head(out, n);
   if (n->op == Op::Const) append_format(out, " {}", const_value(n).text());
-  if (n->rank() > 0) append_format(out, " {}", shape_text(n->shape));
+  if (n->rank() > 0) (out += ' ') += shape_text(n->shape);
   return out;
 }
 

@@ -1,6 +1,7 @@
 #include "weft/isa/machine_binary.h"
 
 #include <array>
+#include <utility>
 
 #include "weft/base/byte_writer.h"
 #include "weft/base/error.h"
@@ -145,9 +146,14 @@ std::string machine_bytes(const MachineProgram& program, std::string_view set) {
   out.varint(program.code.size());
   std::string bytes(reinterpret_cast<const char*>(out.data().data()), out.size());
   bytes.reserve(bytes.size() + program.code.size() * 16);
-  std::array<char, kMostBytes> room;
-  for (const Instruction& i : program.code)
-    bytes.append(room.data(), static_cast<size_t>(write(room.data(), i) - room.data()));
+  std::array<char, 16 * kMostBytes> room;  // for more than one: to append each would cost as much
+  char* at = room.data();
+  const auto flush = [&] { bytes.append(room.data(), std::exchange(at, room.data())); };
+  for (const Instruction& i : program.code) {
+    if (room.data() + room.size() - at < static_cast<ptrdiff_t>(kMostBytes)) flush();
+    at = write(at, i);
+  }
+  flush();
   return bytes;
 }
 

@@ -1,6 +1,7 @@
 // NodeNumbers: the numbers that nodes of a recording's arena have, by Node::key.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -9,51 +10,71 @@
 
 namespace weft {
 
-/// One arena comes after the other in the same memory.
+/// One arena comes after the other in the same memory. Most nodes are asked for again and again:
+/// each remembers the number that it had last, so that the table, which is in no cache by then, is
+/// asked about new ones alone.
 class NodeNumbers {
  public:
   static constexpr uint32_t kNone = UINT32_MAX;
 
   uint32_t find(NodeRef n) const {
-    const Slot& slot = slots_[locate(n->key)];
-    return slot.round == round_ ? slot.number : kNone;
+    const uint32_t last = n->recorded.load(std::memory_order_relaxed);
+    if (has(last, n->key)) return last;
+    const uint32_t number = slots_[locate(n->key)].number;
+    if (number != kNone) n->recorded.store(number, std::memory_order_relaxed);
+    return number;
   }
   /// The next number, for a node that has none.
   uint32_t add(NodeRef n) {
-    if ((keys_.size() + 1) * 2 > slots_.size()) grow();
+    if ((keys_.size() + 1) * 2 > room_) grow(room_ * 4);
     const auto number = static_cast<uint32_t>(keys_.size());
-    slots_[locate(n->key)] = {n->key, number, round_};
+    place(n->key, number);
     keys_.push_back(n->key);
+    n->recorded.store(number, std::memory_order_relaxed);
     return number;
   }
   size_t size() const { return keys_.size(); }
-  /// None has a number; the memory stays.
+  /// None has a number; the memory stays, and of it what fits a cache is used again first.
   void clear() {
     keys_.clear();
-    if (++round_ != 0) return;
-    slots_.assign(slots_.size(), {});
-    round_ = 1;
+    grow(kLeastRoom);
   }
 
  private:
-  struct Slot {
-    uint64_t key = 0;
-    uint32_t number = 0, round = 0;  // empty in every other round
-  };
+  static constexpr size_t kLeastRoom = 256;
 
+  struct Slot {
+    uint32_t number = kNone;
+    uint32_t tag = 0;  // of the key: few others are looked at
+  };
+  static uint32_t tag_of(uint64_t key) { return static_cast<uint32_t>(key >> 32); }
+
+  bool has(uint32_t number, uint64_t key) const {
+    return number < keys_.size() && keys_[number] == key;
+  }
   size_t locate(uint64_t key) const {
-    size_t i = spread(key) & (slots_.size() - 1);
-    while (slots_[i].round == round_ && slots_[i].key != key) i = (i + 1) & (slots_.size() - 1);
+    const uint32_t tag = tag_of(key);
+    size_t i = spread(key) & (room_ - 1);
+    while (slots_[i].number != kNone && !(slots_[i].tag == tag && keys_[slots_[i].number] == key))
+      i = (i + 1) & (room_ - 1);
     return i;
   }
-  void grow() {
-    slots_.assign(slots_.size() * 2, {});
-    for (uint32_t i = 0; i < keys_.size(); ++i) slots_[locate(keys_[i])] = {keys_[i], i, round_};
+  /// Of a key that has none.
+  void place(uint64_t key, uint32_t number) {
+    size_t i = spread(key) & (room_ - 1);
+    while (slots_[i].number != kNone) i = (i + 1) & (room_ - 1);
+    slots_[i] = {number, tag_of(key)};
+  }
+  void grow(size_t room) {
+    room_ = room;
+    slots_.resize(std::max(slots_.size(), room_));
+    std::fill_n(slots_.begin(), room_, Slot{});
+    for (uint32_t i = 0; i < keys_.size(); ++i) place(keys_[i], i);
   }
 
-  std::vector<Slot> slots_ = std::vector<Slot>(256);
+  std::vector<Slot> slots_ = std::vector<Slot>(kLeastRoom);  // the first room_ of them count
+  size_t room_ = kLeastRoom;
   std::vector<uint64_t> keys_;  // by number
-  uint32_t round_ = 1;
 };
 
 }  // namespace weft

@@ -172,7 +172,7 @@ class Pipeline {
 
   void report(const Decision& d) {
     report_.decisions.push_back({d.staged, summary(d.node), d.reason, lines("", {&d.origin, 1})});
-    log_at(context_, 3, "{}", text(report_.decisions.back()));
+    if (log_enabled(context_, 3)) log_line(context_, text(report_.decisions.back()));
   }
 
   void count_nodes(const Graph& made) const {
@@ -185,8 +185,9 @@ class Pipeline {
   }
   /// The user's lines behind `before`; nothing where they are not known.
   std::string lines(std::string_view before, std::span<const uint64_t> origins) {
-    const std::string text = sites().of(origins).text();
-    return text.empty() ? text : strformat("{}{}", before, text);
+    std::string text = sites().of(origins).text();
+    if (!text.empty()) text.insert(0, before);
+    return text;
   }
 
   /// One job per kernel and device it runs on; steps find theirs by step_jobs_.
@@ -372,7 +373,7 @@ class Pipeline {
       report_.kernels.push_back({j.kernel->name, j.device->name(), lines("", j.step->origins),
                                  j.made.report.applied, j.made.program.flops, j.made.program.bytes,
                                  sites().lines_of(j.step->origins)});
-      log_at(context_, 3, "{}", text(report_.kernels.back()));
+      if (log_enabled(context_, 3)) log_line(context_, text(report_.kernels.back()));
       record(j, report_.kernels.back());
     }
     if (log_enabled(context_, 5)) log_line(context_, print_graph(j.made.optimized.sink));

@@ -74,7 +74,7 @@ class Recorder::State::Watcher final : public PassWatcher {
   void forget() { kept_.clear(), open_.clear(); }
 
  private:
-  static constexpr size_t kHandOver = size_t{1} << 16;
+  static constexpr size_t kHandOver = size_t{1} << 15;
 
   /// `ns`: none for one that threw.
   void add(OpenPass&& open, size_t depth, std::optional<uint64_t> ns,

@@ -55,8 +55,7 @@ uint64_t StateWriter::node(NodeRef root, const Provenance* lines) {
 /// The numbers of its sources are the last ones of sources_.
 uint32_t StateWriter::add_node(NodeRef n, const Provenance* lines) {
   const auto number = static_cast<uint32_t>(nodes_.size());
-  size_t next = sources_.size() - n->nsrc;
-  write_node(new_nodes_, n, [&](NodeRef) { return number - sources_[next++]; });
+  write_node(new_nodes_, n, number, std::span(sources_).last(n->nsrc));
   sources_.resize(sources_.size() - n->nsrc);
   ++new_node_count_;
   if (const CallSite site = lines ? lines->find(n) : CallSite{}) {
@@ -78,10 +77,9 @@ uint64_t StateWriter::line_of(CallSite site) {
 
 uint64_t StateWriter::state(const StateParts& parts, const Provenance* lines) {
   if (parts.kind == StateParts::Kind::None) return 0;
-  state_.clear();
-  state_.u8(static_cast<uint8_t>(parts.kind));
-  encode(parts, lines);
-  const uint64_t key = hash_bytes(state_.data().data(), state_.size()) | 1;
+  const std::span<const std::byte> content = encode(parts, lines);
+  const auto form = static_cast<uint8_t>(parts.kind);
+  const uint64_t key = hash_bytes(content.data(), content.size(), form) | 1;
   if (const uint64_t* known = states_.find(key)) return *known;
   const uint64_t number = states_.size() + 1;
   states_.set(key, number);
@@ -89,11 +87,13 @@ uint64_t StateWriter::state(const StateParts& parts, const Provenance* lines) {
   ByteWriter head;
   head.varint(arena_);
   head.varint(number);
-  put(records_, Kind::State, head.data(), state_.data());
+  head.u8(form);
+  put(records_, Kind::State, head.data(), content);
   return number;
 }
 
-void StateWriter::encode(const StateParts& parts, const Provenance* lines) {
+std::span<const std::byte> StateWriter::encode(const StateParts& parts, const Provenance* lines) {
+  state_.clear();
   switch (parts.kind) {
     case StateParts::Kind::Graph:
       state_.varint(parts.nodes.size());
@@ -107,8 +107,9 @@ void StateWriter::encode(const StateParts& parts, const Provenance* lines) {
       }
       break;
     case StateParts::Kind::Program: encode_program(*parts.program); break;
-    default: state_.bytes(std::as_bytes(std::span(parts.bytes)));
+    default: return std::as_bytes(std::span(parts.bytes));
   }
+  return state_.data();
 }
 
 // text name; params: count, each u8 dtype, u8 read | written << 1; variables: count, nodes; size of

@@ -34,7 +34,7 @@ class StateWriter {
   void clear_records() { records_.clear(); }
 
  private:
-  void encode(const StateParts& parts, const Provenance* lines);
+  std::span<const std::byte> encode(const StateParts& parts, const Provenance* lines);
   void encode_program(const LinearProgram& program);
   void add_new_nodes();
   uint32_t add_node(NodeRef n, const Provenance* lines);

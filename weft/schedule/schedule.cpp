@@ -418,17 +418,18 @@ using schedule::State;
 /// What is decided so far: who writes which buffer from which, and how buffers lie in memory.
 std::string describe(const Planner& plan) {
   std::string out;
+  const auto say = [&](const char* what, const std::string& which) { (out += what) += which; };
   for (const KernelPlan& k : plan.kernels) {
-    append_format(out, "kernel of {} over", summary(k.root));
-    for (NodeRef r : k.ranges) append_format(out, " {}", expression(r));
-    for (NodeRef n : k.reads) append_format(out, "\n  reads {}", plan.buffer_index(n));
+    say("kernel of ", summary(k.root) + " over");
+    for (NodeRef r : k.ranges) say(" ", expression(r));
+    for (NodeRef n : k.reads) say("\n  reads ", std::to_string(plan.buffer_index(n)));
     for (const KernelOutput& o : k.outputs)
-      append_format(out, "\n  writes {}", plan.buffer_index(o.node));
+      say("\n  writes ", std::to_string(plan.buffer_index(o.node)));
     out += '\n';
   }
   for (size_t i = 0; i < plan.buffers.size(); ++i) {
-    append_format(out, "buffer {}: {}", i, summary(plan.buffers[i].node));
-    for (size_t axis : plan.buffers[i].order) append_format(out, " {}", axis);
+    say("buffer ", std::to_string(i) + ": " + summary(plan.buffers[i].node));
+    for (size_t axis : plan.buffers[i].order) say(" ", std::to_string(axis));
     out += '\n';
   }
   return out;
