@@ -11,6 +11,7 @@
 #include "tests/viz/recorded.h"
 #include "weft/base/context.h"
 #include "weft/nn/layers.h"
+#include "weft/run/node_numbers.h"
 #include "weft/run/run_state.h"
 #include "weft/tensor/jit.h"
 #include "weft/tensor/tensor.h"
@@ -19,6 +20,26 @@ namespace weft::viz {
 namespace {
 
 using Recordings = RecordedTest;
+
+TEST(NodeNumbers, are_those_of_this_arena_whatever_a_node_was_called_elsewhere) {
+  Graph one, copies;
+  NodeNumbers numbers, others;
+  const auto node = [](Graph& graph, int64_t i) { return graph.index(i + 1000); };
+  for (int64_t i = 0; i < 1000; ++i) {
+    EXPECT_EQ(numbers.find(node(one, i)), NodeNumbers::kNone);
+    EXPECT_EQ(numbers.add(node(one, i)), i);
+    others.add(node(one, 999 - i));
+  }
+  for (int64_t i = 0; i < 1000; ++i) {
+    EXPECT_EQ(others.find(node(one, i)), 999 - i);
+    EXPECT_EQ(numbers.find(node(one, i)), i);
+    EXPECT_EQ(numbers.find(node(copies, i)), i) << "an equal node is the same one";
+  }
+  numbers.clear();
+  EXPECT_EQ(numbers.find(node(one, 0)), NodeNumbers::kNone);
+  EXPECT_EQ(numbers.add(node(one, 7)), 0u);
+  EXPECT_EQ(numbers.find(node(one, 0)), NodeNumbers::kNone) << "7 has its number now";
+}
 
 TEST_F(Recordings, of_two_processes_share_a_file) {
   for (int i = 0; i < 2; ++i) {

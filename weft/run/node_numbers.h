@@ -26,7 +26,7 @@ class NodeNumbers {
   }
   /// The next number, for a node that has none.
   uint32_t add(NodeRef n) {
-    if ((keys_.size() + 1) * 2 > room_) grow(room_ * 4);
+    if ((keys_.size() + 1) * 2 > room_) grow(room_ * 2);
     const auto number = static_cast<uint32_t>(keys_.size());
     place(n->key, number);
     keys_.push_back(n->key);
@@ -67,8 +67,10 @@ class NodeNumbers {
   }
   void grow(size_t room) {
     room_ = room;
-    slots_.resize(std::max(slots_.size(), room_));
-    std::fill_n(slots_.begin(), room_, Slot{});
+    if (slots_.size() < room_)
+      slots_.assign(room_, {});
+    else
+      std::fill_n(slots_.begin(), room_, Slot{});
     for (uint32_t i = 0; i < keys_.size(); ++i) place(keys_[i], i);
   }
 
