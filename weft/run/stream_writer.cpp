@@ -19,7 +19,7 @@ namespace {
 
 using recording::Kind;
 
-constexpr size_t kBlockBytes = size_t{1} << 16;  // about what is written at once: it stays in a cache
+constexpr size_t kBlockBytes = size_t{1} << 16;  // about what is written at once: stays in a cache
 // Tables of names stay small: what has a million different details is told without them.
 constexpr size_t kMostStrings = size_t{1} << 20;
 constexpr size_t kLongestString = 4096;
