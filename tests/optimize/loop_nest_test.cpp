@@ -80,6 +80,35 @@ TEST(LoopNest, StreamsHaveBlocksWhereOneIsSurelyThere) {
   EXPECT_FALSE(blocked(by_columns([](Graph& g) { return g.variable("n", 1, 1000); })));
 }
 
+/// Both operands in panels: what is left of a panel's row is taken before the next panel is.
+TEST(LoopNest, PartsOfAPanelStayInsideOfPanels) {
+  constexpr int64_t kPanels = 6, kRow = 16, kTiles = 5, kDepth = 32;
+  KernelBuilder b;
+  NodeRef panel = b.range(kPanels, 0), column = b.range(kRow, 1), tile = b.range(kTiles, 2),
+          k = b.range(kDepth, 3);
+  const auto at = [&](NodeRef outer, int64_t rows, NodeRef inner, int64_t row, NodeRef last) {
+    return b.g.add(b.g.mul(b.g.add(b.g.mul(outer, b.index(rows)), inner), b.index(row)), last);
+  };
+  NodeRef x =
+      b.load(b.param(1, DType::F32, kTiles * kDepth), b.g.add(b.g.mul(tile, b.index(kDepth)), k));
+  NodeRef y =
+      b.load(b.param(2, DType::F32, kPanels * kDepth * kRow), at(panel, kDepth, k, kRow, column));
+  b.store(b.param(0, DType::F32, kPanels * kTiles * kRow), at(panel, kTiles, tile, kRow, column),
+          b.reduce(Fold::Add, b.g.mul(x, y), {k}));
+  const Kernel kernel = b.kernel();
+  const KernelInfo info(kernel.sink);
+  EXPECT_FALSE(info.in_a_line(0));
+  EXPECT_TRUE(info.in_a_line(1));
+  EXPECT_FALSE(info.in_a_line(2)) << "its steps are rows of x";
+  const auto moves = expect_same_after(kernel, [&](LoopNest& nest) {
+    nest.bind(nest.split(1, 4, Tail::Exact).inner, Binding::Unroll);
+    order_loops(nest, KernelInfo(kernel.sink), 0);
+  });
+  ASSERT_EQ(moves.size(), 4U);
+  EXPECT_EQ(moves[2], "move r0 inside r2");
+  EXPECT_EQ(moves[3], "move r4 inside r0");
+}
+
 TEST(LoopNest, FusedLoopsRunOverAllPairs) {
   const auto notes =
       expect_same_after(product(), [](LoopNest& n) { n.bind(n.fuse(0, 1), Binding::Core); });

@@ -101,6 +101,7 @@ class CostModel {
     double tiles = 1;             // along it
     double beyond = 0, near = 0;  // bytes that come from beyond L2, and from there
     double traffic = 0;           // bytes that come from beyond L2, and go there
+    bool in_a_line = false;       // what all tiles along it read
   };
   SmallVector<Step, 8> steps(const Body& body, const Tiling& tiling, std::span<const Touched> of,
                              std::span<const double> far) const;

@@ -7,6 +7,7 @@
 #include "weft/graph/index_algebra.h"
 #include "weft/graph/loops.h"
 #include "weft/graph/walks.h"
+#include "weft/target/machine.h"
 
 namespace weft::optimize {
 namespace {
@@ -103,6 +104,21 @@ void KernelInfo::describe_ranges() {
     ranges.push_back(info);
     frozen = frozen || range_binding(r) != Binding::Loop;
   }
+}
+
+bool KernelInfo::in_a_line(size_t range) const {
+  bool read = false;
+  for (const Access& a : accesses) {
+    if (a.is_store() || (a.deps & bit(range)) == 0) continue;
+    const int64_t run = std::abs(a.stride[range]) * ranges[range].extent;
+    if ((a.opaque & bit(range)) != 0 || run == 0 ||
+        run * bits(a.node->src(0)->dtype) / 8 > Machine::kLine)
+      return false;
+    for (size_t r = 0; r < ranges.size(); ++r)
+      if (r != range && a.stride[r] % run != 0) return false;
+    read = true;
+  }
+  return read;
 }
 
 bool KernelInfo::has_folds() const {

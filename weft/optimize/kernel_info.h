@@ -82,6 +82,8 @@ class KernelInfo {
   size_t position(NodeRef range) const { return dependence_.position(range); }
   /// Ranges a Reduce closes.
   RangeMask reduced_by(NodeRef reduce) const;
+  /// Whether all that loads read along a range lies in a line, as the columns of a panel's row do.
+  bool in_a_line(size_t range) const;
   /// Sums and running ones, which have a state for each iteration of the loops around them.
   bool has_folds() const;
 

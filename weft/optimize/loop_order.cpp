@@ -71,6 +71,17 @@ double moved_bytes(const KernelInfo& info, RangeMask range, bool stores) {
   return bytes;
 }
 
+/// Whether the loop takes what lies in lines that iterations of `around` read.
+bool walks_lines_of(const LoopNest& nest, const KernelInfo& info, LoopNest::Axis a,
+                    LoopNest::Axis around) {
+  const RangeMask parts = nest.parts_of(a), outer = nest.parts_of(around);
+  return std::has_single_bit(parts) &&
+         info.in_a_line(static_cast<size_t>(std::countr_zero(parts))) &&
+         std::ranges::all_of(info.accesses, [&](const Access& x) {
+           return x.is_store() || (x.deps & parts) == 0 || (x.deps & outer) != 0;
+         });
+}
+
 /// Whether the kernel only moves data.
 bool computes_nothing(const KernelInfo& info) {
   return std::ranges::none_of(info.order,
@@ -201,8 +212,10 @@ void order_loops(LoopNest& nest, const KernelInfo& info, int innermost) {
     best = a;
     found = true;
   }
-  if (!found || best == parallel.back()) return;
-  nest.move_after(best, parallel.back());
+  if (!found) return;
+  if (best != parallel.back()) nest.move_after(best, parallel.back());
+  for (LoopNest::Axis a : parallel)
+    if (a != best && walks_lines_of(nest, info, a, best)) nest.move_after(a, best);
 }
 
 bool block_stream(LoopNest& nest, const KernelInfo& info, int innermost, double most) {

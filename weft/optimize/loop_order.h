@@ -15,7 +15,8 @@ bool hoist_reductions(LoopNest& nest, const KernelInfo& info);
 bool order_sums(LoopNest& nest, const KernelInfo& info);
 
 /// Puts the loop over this range (a position, or -1) inside all other parallel ones, where no
-/// reduction would be computed more often for it.
+/// reduction would be computed more often for it; and inside of it those that read the rest of its
+/// lines.
 void order_loops(LoopNest& nest, const KernelInfo& info, int innermost);
 
 /// Where the innermost parallel loop streams more bytes past its tiles than `most`, in every

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 #include "weft/dtype/dtype.h"
@@ -145,6 +146,7 @@ SmallVector<CostModel::Step, 8> CostModel::steps(const Body& body, const Tiling&
     Step step;
     step.axis = static_cast<int>(axis);
     step.tiles = static_cast<double>((extent + size - 1) / size);
+    step.in_a_line = info_.in_a_line(axis);
     for (size_t k = 0; k < of.size(); ++k) {
       const Access& a = info_.accesses[body.accesses[k]];
       if ((a.deps & bit(axis)) == 0) continue;
@@ -172,10 +174,10 @@ CostModel::Traffic CostModel::traffic(const Body& body, const Tiling& tiling) co
   const std::vector<double> far = far_bytes(body, {of.data(), of.size()});
   best.fresh = best.renewed = std::accumulate(far.begin(), far.end(), 0.0);
   const auto steps = this->steps(body, tiling, {of.data(), of.size()}, far);
-  const Step* inner = nullptr;  // of equal ones the last
+  const Step* inner = nullptr;  // of equal ones the last; rather panels than parts of one
+  const auto rank = [](const Step& s) { return std::tuple{s.traffic, s.near, s.in_a_line}; };
   for (const Step& s : steps)
-    if (inner == nullptr || std::pair{s.traffic, s.near} <= std::pair{inner->traffic, inner->near})
-      inner = &s;
+    if (inner == nullptr || rank(s) <= rank(*inner)) inner = &s;
   if (inner == nullptr) return best;
   best.innermost = inner->axis;
   best.tiles = inner->tiles;
