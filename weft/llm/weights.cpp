@@ -80,8 +80,9 @@ Tensor Weight::chosen(const Tensor& id) const {
 }
 
 Tensor Weight::each(const Tensor& ids) const {
-  if (is_plain(codec)) return value().index({ids});
-  const Tensor packed = stored.reshape({shape[0], -1}).index({ids});
+  const Tensor known = ids.clamp(0, shape[0].value() - 1);
+  if (is_plain(codec)) return value().index({known});
+  const Tensor packed = stored.reshape({shape[0], -1}).index({known});
   return decode(packed, codec, {ids.size(0), shape[1], shape[2]});
 }
 
