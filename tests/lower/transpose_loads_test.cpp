@@ -215,9 +215,9 @@ TEST(TransposeLoads, WhereAllLanesShareAMask) {
 // half vectors stay what they were.
 TEST(TransposeLoads, OfNothingElse) {
   const Target target = target_with_tiles();
-  for (const Kernel& kernel :
-       {bound(DType::F32, 3, 16), bound(DType::F32, 16, 16, 2), bound(DType::F32, 16, 16, 1, Mask::OfRows),
-        bound(DType::F32, 16, 8), bound(DType::U8, 16, 8)})
+  for (const Kernel& kernel : {bound(DType::F32, 3, 16), bound(DType::F32, 16, 16, 2),
+                               bound(DType::F32, 16, 16, 1, Mask::OfRows), bound(DType::F32, 16, 8),
+                               bound(DType::U8, 16, 8)})
     EXPECT_EQ(count(expect_same_on(target, kernel, buffers_of(kernel)), Op::Trn), 0U);
   const Kernel kernel = bound(DType::F32, 16, 16);
   CpuFeatures avx2;
