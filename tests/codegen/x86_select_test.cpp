@@ -172,25 +172,36 @@ TEST_P(X86Select, IntegersBecomeBfloatsByTheInstruction) {
   }
 }
 
-/// out[8 i ...] = sum over j of x[800 i + 8 j ...] * y[8 j ...], of more than caches hold.
-TEST_P(X86Select, WhatTheNextItemReadsIsFetchedAhead) {
+/// out[8 i ...] = sum over j of x[800 i + 8 j ...] * y[8 j ...], or of one of several matrices x,
+/// which is another every `chosen` rows.
+LinearProgram sum_along_rows(int32_t chosen = 0) {
   ProgramBuilder b("rows");
   NodeRef out = b.param(DType::F32, true), x = b.param(DType::F16), y = b.param(DType::F32);
-  NodeRef i = b.open(b.i32(64), Binding::Core);
+  NodeRef ids = b.param(DType::I32);
+  NodeRef i = b.open(b.i32(64), Binding::Core), row = i;
+  if (chosen > 0) {
+    NodeRef id = b.load(ids, b.alu(Op::CDiv, {i, b.i32(chosen)}));
+    row = b.alu(Op::Add, {i, b.alu(Op::Mul, {id, b.i32(64)})});
+  }
   NodeRef zero = b.emit(Op::Splat, DType::F32, {b.constant(DType::F32, 0)}, {}, 8);
   NodeRef acc = b.emit(Op::Acc, DType::F32, {zero}, {0}, 8);
   NodeRef j = b.open(b.i32(100));
   NodeRef so_far = b.emit(Op::GetAcc, DType::F32, {acc}, {0}, 8);
   NodeRef along = b.alu(Op::Mul, {j, b.i32(8)});
-  NodeRef at = b.alu(Op::Add, {b.alu(Op::Mul, {i, b.i32(800)}), along});
+  NodeRef at = b.alu(Op::Add, {b.alu(Op::Mul, {row, b.i32(800)}), along});
   NodeRef wide = b.emit(Op::Cast, DType::F32, {b.load(x, at, 8)}, {}, 8);
   NodeRef product = b.alu(Op::Mul, {wide, b.load(y, along, 8)});
   b.emit(Op::SetAcc, DType::F32, {acc, b.alu(Op::Add, {so_far, product})}, {}, 8);
   b.close(j);
   b.store(out, b.alu(Op::Mul, {i, b.i32(8)}), b.emit(Op::GetAcc, DType::F32, {acc}, {1}, 8));
   b.close(i);
+  return b.build();
+}
+
+/// Of more than caches hold.
+TEST_P(X86Select, WhatTheNextItemReadsIsFetchedAhead) {
   const Target target = make_target("x86", CpuFeatures::detect().up_to(GetParam()), 1);
-  LinearProgram program = b.build();
+  LinearProgram program = sum_along_rows();
   EXPECT_EQ(count(select_x86(program, target).code, {Form::Prefetcht0}), 0);
   program.bytes = 1e9, program.flops = 1e9;
   const std::vector<Instruction> code = select_x86(program, target).code;
@@ -200,6 +211,16 @@ TEST_P(X86Select, WhatTheNextItemReadsIsFetchedAhead) {
   EXPECT_EQ(fetched->address.displacement, 1600);
   program.flops = 1e12;
   EXPECT_EQ(count(select_x86(program, target).code, {Form::Prefetcht0}), 0);
+}
+
+/// As a mixture's experts are.
+TEST_P(X86Select, TheNextItemOfAMatrixThatDataChooseIsFetchedAhead) {
+  const Target target = make_target("x86", CpuFeatures::detect().up_to(GetParam()), 1);
+  for (const auto& [chosen, fetched] : {std::pair(32, 1), {1, 0}}) {
+    LinearProgram program = sum_along_rows(chosen);
+    program.bytes = 1e9, program.flops = 1e9;
+    EXPECT_EQ(count(select_x86(program, target).code, {Form::Prefetcht0}), fetched) << chosen;
+  }
 }
 
 /// out[8 i ...] = sum over j of x[i + apart j] * y[8 j ...]

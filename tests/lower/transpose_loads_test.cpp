@@ -17,16 +17,21 @@ LinearProgram expect_same_on(const Target& target, const Kernel& kernel, const B
   return program;
 }
 
+enum class Mask { None, OfColumns, OfRows };
+
 /// out[i, j] = in[j, i] for i of `columns` and j of `rows`, whose elements lie `apart`: copies of
-/// `unroll` columns, vectors of `lanes` rows.
-Kernel bound(DType dtype, int64_t unroll, int64_t lanes, int64_t apart = 1, bool masked = false) {
+/// `unroll` columns, vectors of `lanes` rows. A mask leaves the last one out.
+Kernel bound(DType dtype, int64_t unroll, int64_t lanes, int64_t apart = 1,
+             Mask mask = Mask::None) {
   KernelBuilder k;
   const int64_t columns = 2 * unroll, rows = 3 * lanes;
   NodeRef i = k.g.add(k.g.mul(k.range(2, 0), k.index(unroll)), k.range(unroll, 1, Binding::Unroll));
   NodeRef j = k.g.add(k.g.mul(k.range(3, 2), k.index(lanes)), k.range(lanes, 3, Binding::Vector));
   NodeRef at = k.g.add(k.g.mul(j, k.index(columns * apart)), k.g.mul(i, k.index(apart)));
-  NodeRef x = k.load(k.param(1, dtype, rows * columns * apart), at,
-                     masked ? k.g.lt(i, k.index(columns - 1)) : nullptr);
+  NodeRef valid = mask == Mask::OfColumns ? k.g.lt(i, k.index(columns - 1))
+                  : mask == Mask::OfRows  ? k.g.lt(j, k.index(rows - 1))
+                                          : nullptr;
+  NodeRef x = k.load(k.param(1, dtype, rows * columns * apart), at, valid);
   k.store(k.param(0, dtype, rows * columns), k.g.add(k.g.mul(i, k.index(rows)), j), x);
   return k.kernel();
 }
@@ -199,13 +204,20 @@ TEST(TransposeLoads, AfterWhatIsComputedOfThem) {
   EXPECT_EQ(count(expect_same_on(target, wide, numbers_of(wide)), Op::Trn), 128U);
 }
 
-// Too few columns for a piece, elements of rows that do not lie side by side, masks, and half
-// vectors stay what they were.
+/// A row that data choose is in memory, whether it is to be taken or not.
+TEST(TransposeLoads, WhereAllLanesShareAMask) {
+  const Target target = target_with_tiles();
+  expect_transposed(target, bound(DType::F32, 16, 16, 1, Mask::OfColumns), 64, 16);
+  expect_transposed(target, bound(DType::U32, 8, 16, 1, Mask::OfColumns), 24, 16);
+}
+
+// Too few columns for a piece, elements of rows that do not lie side by side, masks of lanes, and
+// half vectors stay what they were.
 TEST(TransposeLoads, OfNothingElse) {
   const Target target = target_with_tiles();
-  for (const Kernel& kernel :
-       {bound(DType::F32, 3, 16), bound(DType::F32, 16, 16, 2), bound(DType::F32, 16, 16, 1, true),
-        bound(DType::F32, 16, 8), bound(DType::U8, 16, 8)})
+  for (const Kernel& kernel : {bound(DType::F32, 3, 16), bound(DType::F32, 16, 16, 2),
+                               bound(DType::F32, 16, 16, 1, Mask::OfRows), bound(DType::F32, 16, 8),
+                               bound(DType::U8, 16, 8)})
     EXPECT_EQ(count(expect_same_on(target, kernel, buffers_of(kernel)), Op::Trn), 0U);
   const Kernel kernel = bound(DType::F32, 16, 16);
   CpuFeatures avx2;

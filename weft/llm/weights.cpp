@@ -65,6 +65,12 @@ Weight stacked(const std::string& name, const std::map<int64_t, Weight>& parts, 
   return weight_of(lazily ? one : one.realize(), bytes);
 }
 
+/// The bytes of some of what `w` stacks, where they lie. Bounds say that ids are inside: loads that
+/// would be tested one by one are vectors.
+Tensor bytes_of(const Weight& w, const Tensor& ids) {
+  return w.stored.reshape({w.shape[0], -1}).index({ids.clamp(0, w.shape[0].value() - 1)});
+}
+
 }  // namespace
 
 Tensor Weight::value() const {
@@ -74,15 +80,13 @@ Tensor Weight::value() const {
 
 Tensor Weight::chosen(const Tensor& id) const {
   const Dims one = {shape[1], shape[2]};
-  if (!is_plain(codec))
-    return decode(stored.reshape({shape[0], -1}).index({id}).contiguous(), codec, one);
+  if (!is_plain(codec)) return decode(bytes_of(*this, id), codec, one);
   return stored.index({id}).contiguous().reshape(one).cast(DType::F32);
 }
 
 Tensor Weight::each(const Tensor& ids) const {
-  if (is_plain(codec)) return value().index({ids});
-  const Tensor packed = stored.reshape({shape[0], -1}).index({ids});
-  return decode(packed, codec, {ids.size(0), shape[1], shape[2]});
+  if (is_plain(codec)) return value().index({ids.clamp(0, shape[0].value() - 1)});
+  return decode(bytes_of(*this, ids), codec, {ids.size(0), shape[1], shape[2]});
 }
 
 Tensor Weight::computed() const { return value().realize(); }

@@ -30,8 +30,8 @@ struct Weight {
   /// In f32: an expression, so that a step which uses it decodes as it goes.
   Tensor value() const;
   Tensor computed() const;  ///< the same in memory: of short ones
-  /// value() of one of the matrices that are stacked here, `id` (1) i32, of which its own bytes are
-  /// copied: products then read it as they read a matrix that is no part of a stack.
+  /// value() of one of the matrices that are stacked here, `id` (1) i32, for many rows: packed ones
+  /// are read where they lie, of plain ones its own numbers are copied.
   Tensor chosen(const Tensor& id) const;
   /// value() of several of them, `ids` (n) i32, read where they lie: (n, out, in).
   Tensor each(const Tensor& ids) const;

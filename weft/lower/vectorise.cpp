@@ -130,15 +130,30 @@ class Vectoriser {
       return load(n, at_lane(n->src(1), range, 0), valid, count);
     if (affine && stride.coefficient == -1 && unit == 1)
       return reversed_load(n, range, valid, count);
+    const bool either = valid && uniform && is_inside_anyway(n);
     SmallVector<NodeRef, 16> elements;
     for (size_t k = 0; k < count; ++k) {
-      NodeRef mask = n->nsrc > 2 ? at_lane(n->src(2), range, k) : nullptr;
+      NodeRef mask = n->nsrc > 2 && !either ? at_lane(n->src(2), range, k) : nullptr;
       elements.push_back(load(n, index_at(n->src(1), range, even ? &stride : nullptr, k), mask, 1));
     }
     shared_[n] = is_of_few(elements);
-    if (NodeRef once = loaded_once(elements)) return once;
-    gathered_.push_back(vec(g_, elements));
-    return gathered_.back();
+    NodeRef all = loaded_once(elements);
+    if (!all) gathered_.push_back(all = vec(g_, elements));
+    return either ? taken_if(valid, all) : all;
+  }
+
+  /// What lies in memory whatever the mask says (a row that data choose): its lanes are loaded
+  /// without a test for each, and may be transposed.
+  static bool is_inside_anyway(NodeRef load) {
+    NodeRef memory = load->src(0), index = load->src(1);
+    const int64_t last = bits(load->dtype) / bits(memory->dtype) - 1;
+    return memory->op == Op::Param && index->vmin >= 0 && index->vmax + last < memory->src(0)->vmin;
+  }
+  NodeRef taken_if(NodeRef valid, NodeRef all) {
+    if (is_int_const(valid, 1)) return all;
+    NodeRef src[] = {splat(g_, valid, all->lanes), all,
+                     splat(g_, g_.constant(Value::of(all->dtype, 0)), all->lanes)};
+    return elementwise(g_, Op::Where, all->dtype, src);
   }
 
   /// A store, or the stores of its lanes: those go to lane_stores_ and the first stands for all.

@@ -29,7 +29,8 @@ constexpr int kWidest = 16;
 constexpr int64_t kPage = 4096;
 
 /// How much integers change from one iteration of each loop to the next, as far as that is always
-/// the same; where a quotient or remainder jumps now and then, most of the time.
+/// the same; where a quotient or remainder jumps now and then, most of the time. A number in memory
+/// (which matrix is read) is the same along loops that its own place does not follow.
 class Slopes {
  public:
   void add(NodeRef n) {
@@ -42,7 +43,7 @@ class Slopes {
     const Steps* found = of_.find(n);
     if (!found) return 0;
     for (const Step& s : *found)
-      if (s.range == range) return s.slope;
+      if (s.range == range) return s.known ? s.slope : 0;
     return 0;
   }
 
@@ -50,6 +51,7 @@ class Slopes {
   struct Step {
     NodeRef range;
     int64_t slope;
+    bool known = true;
   };
   using Steps = SmallVector<Step, 4>;
 
@@ -69,8 +71,14 @@ class Slopes {
       case Op::IDiv:
       case Op::CDiv:
       case Op::Shr: return scaled(n, steps);
+      case Op::Load: return in_memory(n, steps);
       default: return false;
     }
+  }
+  bool in_memory(NodeRef load, Steps& steps) const {
+    if (!of(load->src(1), steps)) return false;
+    for (Step& s : steps) s.known = s.known && s.slope == 0;
+    return true;
   }
   bool of(NodeRef n, Steps& steps) const {
     const Steps* found = of_.find(n);
@@ -80,7 +88,7 @@ class Slopes {
       if (same == steps.end())
         steps.push_back(s);
       else
-        same->slope += s.slope;
+        same->slope += s.slope, same->known = same->known && s.known;
     }
     return true;
   }
