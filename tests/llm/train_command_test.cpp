@@ -115,24 +115,26 @@ TEST_F(LlmTrain, SlowKilledTrainingsGoOnToTheSameBits) {
   const std::vector<std::string> course = {"--steps",      "40",  "--warmup",  "2",
                                            "--validation", "0.2", "--sample",  "0",
                                            "--every",      "4",   "--dropout", "0.1"};
+  // A model has the name of its folder.
+  const std::string part = "part/model", whole = "whole/model";
   std::vector<std::string> resumed = course;
   resumed.emplace_back("--resume");
   for (int kill = 0;; ++kill) {
-    const int64_t reached = kill == 0 ? 0 : steps("part");
+    const int64_t reached = kill == 0 ? 0 : steps(part);
     if (reached >= 24) break;
     const pid_t child = ::fork();
-    if (child == 0) ::_exit(train("part", kill == 0 ? course : resumed, kill == 0).code);
-    while (!std::filesystem::exists(at("part/checkpoint.safetensors")) || steps("part") == reached)
+    if (child == 0) ::_exit(train(part, kill == 0 ? course : resumed, kill == 0).code);
+    while (!std::filesystem::exists(at(part + "/checkpoint.safetensors")) || steps(part) == reached)
       ::usleep(1000);
     ::usleep(static_cast<useconds_t>(kill * 17000));
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);
   }
-  ASSERT_EQ(train("part", resumed, false).code, kExitOk);
-  ASSERT_EQ(train("whole", course).code, kExitOk);
-  EXPECT_TRUE(checkpoint("whole") == checkpoint("part"));  // too long to print
-  EXPECT_EQ(content(at("whole/log.jsonl")), content(at("part/log.jsonl")));
-  EXPECT_TRUE(content(at("whole/model.gguf")) == content(at("part/model.gguf")));
+  ASSERT_EQ(train(part, resumed, false).code, kExitOk);
+  ASSERT_EQ(train(whole, course).code, kExitOk);
+  EXPECT_TRUE(checkpoint(whole) == checkpoint(part));  // too long to print
+  EXPECT_EQ(content(at(whole + "/log.jsonl")), content(at(part + "/log.jsonl")));
+  EXPECT_TRUE(content(at(whole + "/model.gguf")) == content(at(part + "/model.gguf")));
 }
 
 }  // namespace

@@ -109,6 +109,24 @@ TEST_F(PackOperands, ThatNoCacheHoldsAreNotTurnedWhereResultsAreAsFew) {
   EXPECT_EQ(largest_copy(320, 64 << 10), 1008 * 96) << "results are more than it";
 }
 
+/// Both operands lie along outputs, as those of a layer's gradient do: vectors run along panels of
+/// one, and rows of the other, which they share, lie along the sum. Nothing turns halves.
+TEST_F(PackOperands, OneOfTwoThatLieAlongOutputsIsInPanels) {
+  Target target = cpu(true);
+  target.machine.caches[1].bytes = 48 << 10;
+  for (const auto& [dtype, turned] : {std::pair(DType::F32, 1), {DType::F16, 0}}) {
+    NodeRef x = b_.permute(b_.param(0, {128, 96}, dtype), {1, 0});
+    const std::vector<ScheduleOutput> y{{b_.matmul(x, b_.param(1, {128, 160}, dtype))}};
+    const Schedule s = make_schedule(y, target);
+    const auto lie = [&](const char* how) {
+      return std::ranges::count_if(s.buffers, [&](const BufferSpec& b) { return b.layout == how; });
+    };
+    EXPECT_EQ(lie("axes 1,0"), turned) << name(dtype);
+    EXPECT_EQ(lie("axes 0,1, panels of 16"), turned) << name(dtype);
+    check(y, turned == 1 ? 1e-5 : 2e-2, {.device = "CPU", .schedule = {}, .target = &target});
+  }
+}
+
 /// A convolution whose vectors run along rows of the image reads it as it lies, also where weights
 /// could be put in any order for nothing: results side by side cost less than weights side by side.
 TEST_F(PackOperands, ImagesStayInRowsWhereVectorsRunAlongThem) {

@@ -114,6 +114,19 @@ Step step_along(const Planner& plan, NodeRef n, const Access& access, NodeRef ra
   return unit ? Step::Unit : Step::Far;
 }
 
+double step_bytes(const Planner& plan, const ProductOperand& o, std::span<const size_t> order,
+                  NodeRef range) {
+  const Access& access = plan.uses.at(o.node)[o.use].access;
+  double step = 0, elements = bits(o.node->dtype) / 8.0;
+  for (size_t i = order.size(); i-- > 0;) {
+    Stride s{};
+    if (split_stride(plan.g, access.index[order[i]], range, s))
+      step += std::abs(static_cast<double>(s.coefficient)) * elements;
+    elements *= static_cast<double>(o.node->dim(order[i])->vmax);
+  }
+  return step;
+}
+
 namespace {
 
 /// Whether `access` moves by an element's rows with `outer` as it does by elements with `inner`, or

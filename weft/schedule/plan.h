@@ -266,6 +266,10 @@ std::vector<std::vector<ProductOperand>> reduced_operands(const Planner& plan);
 enum class Step : uint8_t { None, Unit, Far };
 /// Of what reads, or writes, the buffer of `n` at this access.
 Step step_along(const Planner& plan, NodeRef n, const Access& access, NodeRef range);
+/// Bytes that a step of `range` goes through what an operand reads, whose axes lie in this order,
+/// from the outermost to the innermost.
+double step_bytes(const Planner& plan, const ProductOperand& o, std::span<const size_t> order,
+                  NodeRef range);
 /// Whether the index changes with this range.
 bool depends_on(NodeRef n, NodeRef range);
 /// The axis whose index moves by one element when `range` does, and no other axis moves; -1: none.
