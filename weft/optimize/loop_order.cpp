@@ -213,9 +213,20 @@ void order_loops(LoopNest& nest, const KernelInfo& info, int innermost) {
     found = true;
   }
   if (!found) return;
-  if (best != parallel.back()) nest.move_after(best, parallel.back());
-  for (LoopNest::Axis a : parallel)
-    if (a != best && walks_lines_of(nest, info, a, best)) nest.move_after(a, best);
+  const auto stays = [&](LoopNest::Axis a) {
+    return a == best || !walks_lines_of(nest, info, a, best);
+  };
+  size_t last = parallel.size() - 1;  // what is behind it is inside already
+  while (!stays(parallel[last])) --last;
+  const LoopNest::Axis around = parallel[last];
+  std::vector<LoopNest::Axis> inside(parallel.begin(),
+                                     parallel.begin() + static_cast<ptrdiff_t>(last));
+  std::erase_if(inside, stays);
+  if (best != around) nest.move_after(best, around);
+  while (!inside.empty()) {
+    nest.move_after(inside.back(), best);
+    inside.pop_back();
+  }
 }
 
 bool block_stream(LoopNest& nest, const KernelInfo& info, int innermost, double most) {
