@@ -187,14 +187,14 @@ void run_seeds(uint32_t first, uint32_t last, int64_t wave = 1) {
   }
 }
 
-TEST(GroupsRandom, Kernels) { run_seeds(0, 300); }
+TEST(GroupsRandom, Kernels) { run_seeds(0, 150); }
 TEST(GroupsRandom, KernelsWithShuffles) {
-  run_seeds(0, 300, 2);
-  run_seeds(0, 300, 4);
+  run_seeds(0, 150, 2);
+  run_seeds(150, 300, 4);
 }
 // A copy of which one round is a constant, in a loop.
 TEST(GroupsRandom, KernelsThatOnceFailed) { run_seeds(890, 891); }
-TEST(GroupsRandom, SlowManyKernels) { run_seeds(300, 5000); }
+TEST(GroupsRandom, SlowManyKernels) { run_seeds(150, 5000); }
 
 /// The same, where every Stage is replaced by its value, on a target without groups.
 TEST(GroupsRandom, ErasingEveryStageLeavesTheMeaning) {

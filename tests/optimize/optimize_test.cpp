@@ -433,7 +433,7 @@ TEST(Optimize, items_of_single_elements_are_runs) {
 /// Rows half a page apart share two places: where there are many, a line is gone before the next
 /// column comes to it.
 TEST(Optimize, rows_that_share_places_go_by_squares) {
-  for (auto [rows, columns] : {std::array<int64_t, 2>{512, 512}, {512, 1536}, {16, 512}}) {
+  for (auto [rows, columns] : {std::array<int64_t, 2>{512, 512}, {512, 544}, {16, 512}}) {
     KernelBuilder b;
     NodeRef i = b.range(columns, 0), j = b.range(rows, 1);
     const int64_t n = rows * columns;
@@ -490,15 +490,16 @@ TEST(Optimize, halved_vectors_cost_their_turns) {
 TEST(Optimize, streams_larger_than_l3_come_in_blocks) {
   Target target = target_with_bits(512);
   target.machine.caches = {{{1 << 10, 4, 128}, {4 << 10, 4, 25}, {64 << 10, 4, 15}}};
-  for (bool ta : {false, true})
-    for (auto [m, n, k] : {std::array<int64_t, 3>{64, 192, 64}, {131, 96, 33}, {70, 200, 64}}) {
-      const Kernel kernel = matmul_kernel(m, n, k, ta, false);
-      OptimizeReport report;
-      optimize_kernel(kernel, target, {true, &report});
-      EXPECT_NE(joined(report.applied).find("outside"), std::string::npos)
-          << joined(report.applied);
-      expect_kept(kernel, buffers_for(kernel), target);
-    }
+  const auto check = [&](int64_t m, int64_t n, int64_t k, bool transposed) {
+    const Kernel kernel = matmul_kernel(m, n, k, transposed, false);
+    OptimizeReport report;
+    optimize_kernel(kernel, target, {true, &report});
+    EXPECT_NE(joined(report.applied).find("outside"), std::string::npos) << joined(report.applied);
+    expect_kept(kernel, buffers_for(kernel), target);
+  };
+  check(64, 192, 64, true);
+  check(131, 96, 33, false);
+  check(70, 200, 64, false);
 }
 
 /// A narrow path to L3 does not keep up with a tile: what is streamed stays in L2 then.

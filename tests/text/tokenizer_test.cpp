@@ -8,8 +8,8 @@
 #include <random>
 #include <thread>
 
+#include "tests/text/gguf_writer.h"
 #include "weft/base/error.h"
-#include "weft/io/gguf.h"
 
 namespace weft::text {
 namespace {
@@ -203,28 +203,8 @@ TEST(Tokenizer, MayBeUsedByThreads) {
 
 // ---- GGUF
 
-struct Writer {
-  GgufContent content;
-  std::vector<std::string> keep;
-  void text(const char* key, std::string_view value) { add(key, GgufValue::of(value)); }
-  void texts(const char* key, const std::vector<std::string>& values) {
-    add(key, GgufValue::of_texts(values));
-  }
-  template <class T>
-  void numbers(const char* key, const std::vector<T>& values) {
-    add(key, GgufValue::of_numbers<T>(values));
-  }
-  template <class T>
-  void number(const char* key, T value) {
-    add(key, GgufValue::of_number(value));
-  }
-  void add(const char* key, GgufValue value) {
-    content.metadata.emplace_back("tokenizer.ggml." + std::string(key), std::move(value));
-  }
-};
-
 TEST(GgufTokenizer, IsSentencePiece) {
-  Writer w;
+  GgufWriter w;
   w.text("model", "llama");
   w.texts("tokens", {"<unk>", "<s>", "▁", "a", "b", "▁a", "ab", "<0xC3>", "<0xA9>"});
   w.numbers<float>("scores", {0, 0, -5, -6, -7, -2, -1, 0, 0});
@@ -239,7 +219,7 @@ TEST(GgufTokenizer, IsSentencePiece) {
 
 // Which no text holds, and which must not cut a character of one.
 TEST(GgufTokenizer, HasAnAddedTokenThatIsNotUtf8) {
-  Writer w;
+  GgufWriter w;
   w.text("model", "llama");
   w.texts("tokens", {"<unk>", "\xf2\x96\x81", "\xbf", "a"});
   w.numbers<float>("scores", {0, 0, 0, -1});
@@ -251,7 +231,7 @@ TEST(GgufTokenizer, HasAnAddedTokenThatIsNotUtf8) {
 }
 
 TEST(GgufTokenizer, IsBytePairs) {
-  Writer w;
+  GgufWriter w;
   w.text("model", "gpt2");
   w.text("pre", "llama-bpe");
   w.texts("tokens", {"a", "b", "Ġ", "Ġa", "1", "11", "<|end|>", "111"});
@@ -263,7 +243,7 @@ TEST(GgufTokenizer, IsBytePairs) {
 }
 
 TEST(GgufTokenizer, IsBerts) {
-  Writer w;
+  GgufWriter w;
   w.text("model", "bert");
   w.texts("tokens", {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "▁un", "able", "▁!"});
   w.numbers<int32_t>("token_type", {3, 2, 3, 3, 1, 1, 1});

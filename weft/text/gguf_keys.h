@@ -73,6 +73,10 @@ class GgufKeys {
       refuse(key, strformat("has {} numbers for {} tokens", v->count, tokens().size()));
     return v;
   }
+  /// How likely each token is.
+  std::vector<double> scores() const;
+  /// A tokenizer.json as it is, where the file has one.
+  std::optional<std::string_view> whole() const;
   int64_t type_of(size_t id) const {
     const GgufValue* types = numbers("token_type");
     return types == nullptr ? Normal : types->integer(id).value_or(Normal);

@@ -16,8 +16,7 @@ class FileWriter {
   FileWriter(const GgufContent& content, std::string_view what) : keys_(content, what) {}
 
   std::string tokenizer() {
-    if (const GgufValue* whole = keys_.content().value(kWholeTokenizer))
-      return std::string(whole->text());
+    if (const auto whole = keys_.whole()) return std::string(*whole);
     const std::string_view model = keys_.text("model", "");
     json_.begin_object().field("version", "1.0");
     json_.key("truncation").null().key("padding").null();
@@ -187,8 +186,7 @@ class FileWriter {
   void write_unigram() {
     if (keys_.find("precompiled_charsmap") != nullptr)
       keys_.refuse("precompiled_charsmap", "is not written to a tokenizer.json yet");
-    const GgufValue* scores = keys_.numbers("scores");
-    if (scores == nullptr) keys_.refuse("scores", "is missing");
+    const std::vector<double> scores = keys_.scores();
     json_.key("normalizer");
     sequence("normalizers", [&] {
       if (!keys_.flag("remove_extra_whitespaces", true)) return;
@@ -206,7 +204,7 @@ class FileWriter {
       unknown ? json_.value(*unknown) : json_.null();
       json_.field("byte_fallback", false).key("vocab").begin_array();
       for (size_t i = 0; i < keys_.tokens().size(); ++i)
-        json_.begin_array().value(keys_.tokens()[i]).value(*scores->number(i)).end_array();
+        json_.begin_array().value(keys_.tokens()[i]).value(scores[i]).end_array();
       json_.end_array();
     });
   }

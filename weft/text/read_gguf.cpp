@@ -23,14 +23,29 @@ Vocabulary vocabulary_of(const GgufKeys& keys) {
   return all;
 }
 
+std::vector<double> GgufKeys::scores() const {
+  const GgufValue* scores = numbers("scores");
+  if (scores == nullptr) refuse("scores", "is missing");
+  std::vector<double> by_id;
+  for (size_t i = 0; i < tokens().size(); ++i) {
+    by_id.push_back(*scores->number(i));
+    if (!std::isfinite(by_id.back())) refuse("scores", "has a score that is no finite number");
+  }
+  return by_id;
+}
+
+std::optional<std::string_view> GgufKeys::whole() const {
+  const GgufValue* json = content_.value(kWholeTokenizer);
+  if (json == nullptr) return {};
+  if (json->type != GgufType::String)
+    fail_runtime("tokenizer.gguf", "{}: {} is no text; the file is damaged", what_,
+                 kWholeTokenizer);
+  return json->text();
+}
+
 std::vector<Merge> merges_by_score(const GgufKeys& keys, const Vocabulary& vocabulary) {
-  const GgufValue* scores = keys.numbers("scores");
-  if (scores == nullptr) keys.refuse("scores", "is missing");
-  std::vector<double> sorted;
-  for (size_t i = 0; i < keys.tokens().size(); ++i) sorted.push_back(*scores->number(i));
-  for (const double s : sorted)
-    if (std::isnan(s)) keys.refuse("scores", "has a score that is no number");
-  std::vector<double> by_id = sorted;
+  const std::vector<double> by_id = keys.scores();
+  std::vector<double> sorted = by_id;
   std::sort(sorted.begin(), sorted.end(), std::greater<>());
   sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
   std::vector<Merge> merges;
@@ -140,11 +155,7 @@ void read_word_pieces(const GgufKeys& keys, TokenizerParts& parts) {
 }
 
 void read_unigram(const GgufKeys& keys, TokenizerParts& parts) {
-  const GgufValue* scores = keys.numbers("scores");
-  if (scores == nullptr) keys.refuse("scores", "is missing");
-  std::vector<double> by_id;
-  for (size_t i = 0; i < keys.tokens().size(); ++i) by_id.push_back(*scores->number(i));
-  parts.model = unigram_model(vocabulary_of(keys), std::move(by_id),
+  parts.model = unigram_model(vocabulary_of(keys), keys.scores(),
                               keys.token("unknown_token_id").value_or(-1), false);
   const GgufValue* table = keys.find("precompiled_charsmap");
   std::vector<NormalizerPtr> steps;
@@ -210,10 +221,8 @@ void read_roles(const GgufKeys& keys, TokenizerParts& parts) {
 }
 
 /// A whole tokenizer.json, which says more than the other keys.
-Tokenizer from_whole(const GgufKeys& keys, const GgufValue& json, std::string_view what) {
-  if (json.type != GgufType::String)
-    fail_runtime("tokenizer.gguf", "{}: {} is no text; the file is damaged", what, kWholeTokenizer);
-  TokenizerParts parts = read_tokenizer(json.text(), what);
+Tokenizer from_whole(const GgufKeys& keys, std::string_view json, std::string_view what) {
+  TokenizerParts parts = read_tokenizer(json, what);
   read_roles(keys, parts);
   return Tokenizer(std::move(parts));
 }
@@ -222,8 +231,7 @@ Tokenizer from_whole(const GgufKeys& keys, const GgufValue& json, std::string_vi
 
 Tokenizer Tokenizer::from_gguf(const GgufContent& content, std::string_view what) {
   const GgufKeys keys(content, what);
-  if (const GgufValue* whole = content.value(kWholeTokenizer))
-    return from_whole(keys, *whole, what);
+  if (const auto whole = keys.whole()) return from_whole(keys, *whole, what);
   const std::string_view name = keys.text("model", "");
   const auto row = std::find_if(std::begin(kModels), std::end(kModels),
                                 [&](const ModelRow& r) { return r.name == name; });

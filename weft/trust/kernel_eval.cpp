@@ -1,9 +1,11 @@
 #include "weft/trust/kernel_eval.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "weft/base/error.h"
+#include "weft/base/small_vector.h"
 #include "weft/eval/scalar.h"
 #include "weft/graph/node_map.h"
 
@@ -53,13 +55,18 @@ class KernelEvaluator {
   void each(const std::vector<NodeRef>& ranges, size_t from, F&& f) {
     if (from == ranges.size()) return f();
     const int64_t size = eval(ranges[from]->src(0)).as_int();
+    const int64_t id = range_id(ranges[from]);
     // A reduction may run over a range that is already running outside.
-    const Indices outside = indices_;
+    const auto running = indices_.find(id);
+    const auto outside = running == indices_.end() ? std::nullopt : std::optional(running->second);
     for (int64_t i = 0; i < size; ++i) {
-      indices_[range_id(ranges[from])] = i;
+      indices_[id] = i;
       each(ranges, from + 1, f);
     }
-    indices_ = outside;
+    if (outside)
+      indices_[id] = *outside;
+    else
+      indices_.erase(id);
   }
 
   Value eval(NodeRef n) {
@@ -81,9 +88,9 @@ class KernelEvaluator {
       }
       default: break;
     }
-    std::vector<Value> v;
+    SmallVector<Value, 6> v;
     for (NodeRef s : n->src()) v.push_back(eval(s));
-    return eval::apply(n->op, n->dtype, v);
+    return eval::apply(n->op, n->dtype, {v.begin(), v.size()});
   }
 
   Value load(NodeRef n) {

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "weft/base/error.h"
+#include "weft/base/small_vector.h"
 #include "weft/eval/scalar.h"
 #include "weft/graph/node_map.h"
 #include "weft/trust/kernel_eval.h"
@@ -88,7 +89,9 @@ class Item {
     return nullptr;
   }
   /// What a shuffle that was reached gives: another item's operand.
-  void take(NodeRef shuffle, const Item& other) { values_[shuffle] = other.operand(shuffle, 0); }
+  void take(NodeRef shuffle, const Item& other) {
+    values_[shuffle] = Lanes(other.operand(shuffle, 0));
+  }
 
  private:
   struct Running {
@@ -134,8 +137,8 @@ class Item {
       case Op::WorkId: values_[n] = {Value::of(n->dtype, work_id(n))}; return;
       case Op::Load: values_[n] = load(n); return;
       case Op::Store: store(n); return;
-      case Op::Acc: values_[n] = operand(n, 0); return;
-      case Op::GetAcc: values_[n] = operand(n, 0); return;
+      case Op::Acc:
+      case Op::GetAcc: values_[n] = Lanes(operand(n, 0)); return;
       case Op::SetAcc: values_[n->src(0)] = Lanes(operand(n, 1)); return;
       case Op::Vec: {
         Lanes v;
@@ -148,7 +151,7 @@ class Item {
       case Op::Splat: values_[n] = Lanes(n->lanes, operand(n, 0).at(0)); return;
       default: break;
     }
-    values_[n] = alu(n);
+    alu(n);
   }
 
   Lanes taken_in_turns(NodeRef n) const {
@@ -166,40 +169,43 @@ class Item {
     return (grid ? place_.group : place_.item)[static_cast<size_t>(n->int_arg(1))];
   }
 
-  Lanes operand(NodeRef n, size_t i) const {
+  /// Until the next value is computed.
+  const Lanes& operand(NodeRef n, size_t i) const {
     const Lanes* v = values_.find(n->src(i));
     WEFT_CHECK(v, "{} is used before it is computed", info(n->src(i)->op).mnemonic);
     return *v;
   }
 
-  Lanes alu(NodeRef n) {
+  void alu(NodeRef n) {
     const bool removed = n->op == Op::IDiv || n->op == Op::Mod || n->op == Op::ToIndex ||
                          n->op == Op::Exp2 || n->op == Op::Log2 || n->op == Op::Sin;
     WEFT_CHECK(!removed && n->dtype != DType::Index, "{} in a program", info(n->op).mnemonic);
     const bool half = n->dtype == DType::F16 || n->dtype == DType::BF16;
     const bool moves = n->op == Op::Cast || n->op == Op::Where || n->op == Op::Bitcast;
     WEFT_CHECK(!half || moves, "16-bit arithmetic in a program");
-    Lanes out;
-    for (size_t k = 0; k < n->lanes; ++k) {
-      std::vector<Value> v;
-      for (size_t i = 0; i < n->nsrc; ++i) {
-        const Lanes x = operand(n, i);
-        WEFT_CHECK(x.size() == n->lanes, "operands of {} have other lanes", info(n->op).mnemonic);
-        v.push_back(x[k]);
-      }
-      out.push_back(apply(n, v));
+    Lanes& out = values_[n];
+    out.resize(n->lanes);
+    SmallVector<const Lanes*, 6> operands;
+    for (size_t i = 0; i < n->nsrc; ++i) {
+      operands.push_back(&operand(n, i));
+      WEFT_CHECK(operands[i]->size() == n->lanes, "operands of {} have other lanes",
+                 info(n->op).mnemonic);
     }
-    return out;
+    SmallVector<Value, 6> v(operands.size());
+    for (size_t k = 0; k < n->lanes; ++k) {
+      for (size_t i = 0; i < v.size(); ++i) v[i] = (*operands[i])[k];
+      out[k] = apply(n, {v.begin(), v.size()});
+    }
   }
 
-  static Value apply(NodeRef n, const std::vector<Value>& v) {
+  static Value apply(NodeRef n, std::span<const Value> v) {
     if (n->op == Op::CDiv || n->op == Op::CMod) return truncating(n, v);
     const bool shift = n->op == Op::Shl || n->op == Op::Shr;
     WEFT_CHECK(!shift || (v[1].as_int() >= 0 && v[1].as_int() < bits(n->dtype)),
                "shift out of range");
     return eval::apply(n->op, n->dtype, v);
   }
-  static Value truncating(NodeRef n, const std::vector<Value>& v) {
+  static Value truncating(NodeRef n, std::span<const Value> v) {
     WEFT_CHECK(!v[1].is_zero(), "division by zero");
     const bool quotient = n->op == Op::CDiv;
     if (is_unsigned(n->dtype)) {
@@ -233,7 +239,7 @@ class Item {
     const size_t lanes = n->op == Op::Store ? operand(n, 2).size() : n->lanes;
     std::vector<bool> out(lanes, true);
     if (n->nsrc <= mask) return out;
-    const Lanes given = operand(n, mask);
+    const Lanes& given = operand(n, mask);
     for (size_t k = 0; k < lanes; ++k) out[k] = given.at(given.size() == 1 ? 0 : k).as_bool();
     return out;
   }
@@ -243,7 +249,7 @@ class Item {
     const std::vector<bool> lanes = taken(n, 3);
     if (std::ranges::none_of(lanes, std::identity())) return;
     const int64_t at = operand(n, 1).at(0).as_int();
-    const Lanes v = operand(n, 2);
+    const Lanes& v = operand(n, 2);
     WEFT_CHECK(v.size() == n->lanes, "a store of other lanes than its value");
     if (n->src(0)->op == Op::Local) return place_.memory->write(n->src(0), at, v[0], place_.number);
     auto& buffer = place_.buffers.at(static_cast<size_t>(param_slot(n->src(0))));
