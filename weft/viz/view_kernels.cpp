@@ -1,5 +1,6 @@
 // Kernels: by time, and one of them with all that is known.
 #include <algorithm>
+#include <functional>
 
 #include "weft/base/error.h"
 #include "weft/viz/kernel_code.h"
@@ -52,7 +53,8 @@ uint32_t wanted_kernel(const Session::Data& data, const Parameters& parameters) 
 // ---- texts
 
 struct KernelText {
-  std::string kind, text;
+  std::string kind;
+  std::function<std::string()> text;
 };
 
 /// What the last pass with such a name left.
@@ -80,17 +82,17 @@ std::vector<KernelText> texts_of(const Session::Data& data, const KernelRow& k) 
   std::vector<KernelText> out;
   const auto add = [&](std::string_view prefix, const std::string& kind) {
     if (const PassRow* p = last_pass(data, k, prefix))
-      out.push_back({kind, shown(data, *p, p->after)});
+      out.push_back({kind, [&data, p] { return shown(data, *p, p->after); }});
   };
   if (!k.passes.empty()) {
     const PassRow& first = data.passes[k.passes[0]];
-    out.push_back({"kernel", shown(data, first, first.before)});
+    out.push_back({"kernel", [&data, &first] { return shown(data, first, first.before); }});
   }
   add("optimize.", "graph");
   add("lower.", "program");
   add("codegen.", "listing");
   add("render.", language_of(k));
-  if (!k.code.empty()) out.push_back({"bytes", hex_text(k.code)});
+  if (!k.code.empty()) out.push_back({"bytes", [&k] { return hex_text(k.code); }});
   return out;
 }
 
@@ -193,8 +195,13 @@ std::string view_kernel(const Session& session, const Parameters& parameters) {
   json.end_array();
   write_search(json, search_of(data, k));
   json.key("texts").begin_array();
-  for (const KernelText& t : texts_of(data, k))
-    json.begin_object().field("kind", t.kind).field("text", t.text).end_object();
+  // They may be long: who shows one of them asks for that one.
+  const std::string_view wanted = parameters.text("text");
+  for (const KernelText& t : texts_of(data, k)) {
+    json.begin_object().field("kind", t.kind).key("text");
+    wanted.empty() || wanted == t.kind ? json.value(t.text()) : json.null();
+    json.end_object();
+  }
   json.end_array().key("passes").begin_array();
   for (const uint32_t p : k.passes) json.value(p);
   json.end_array().field("has_code", has_kernel_code(data, i));
@@ -224,7 +231,7 @@ std::string text_kernel(const Session& session, const Parameters& parameters, bo
     append_format(out, "  search: {:.2f} us -> {:.2f} us, {} plans in {:.1f} s\n",
                   s->analytic_seconds * 1e6, s->best_seconds * 1e6, s->plans, s->seconds);
   for (const KernelText& t : texts_of(data, k))
-    append_format(out, "{}\n{}\n", styled(colour, "36", "--- " + t.kind), printable(t.text));
+    append_format(out, "{}\n{}\n", styled(colour, "36", "--- " + t.kind), printable(t.text()));
   return out;
 }
 

@@ -49,6 +49,8 @@ constexpr ViewParameter kMemory[] = {{"realization", "which; must be given"}};
 constexpr ViewParameter kKernels[] = {
     {"process", "only those of one"}, kPaged[0], {"count", "at most so many rows; 100"}};
 constexpr ViewParameter kKernel[] = {{"kernel", "which; must be given"}};
+constexpr ViewParameter kOneKernel[] = {kKernel[0],
+                                        {"text", "the kind of the only text to send, or none; all"}};
 constexpr ViewParameter kCode[] = {kKernel[0], kPaged[0], {"count", "at most so many lines; 4000"}};
 constexpr ViewParameter kRules[] = {{"fired", "1: only those that fired; 0"}};
 constexpr ViewParameter kRecompile[] = {
@@ -75,7 +77,7 @@ constexpr View kViews[] = {
     {"compare", kCompare, "two realizations, or two stretches of time: what differs", view_compare,
      text_compare},
     {"kernels", kKernels, "kernels by time, longest first", view_kernels, text_kernels},
-    {"kernel", kKernel, "one kernel: reasons, lines, texts, roofline", view_kernel, text_kernel},
+    {"kernel", kOneKernel, "one kernel: reasons, lines, texts, roofline", view_kernel, text_kernel},
     {"code", kCode, "machine code: blocks, loops, registers' lives, estimates, bytes", view_code,
      text_code},
     {"roofline", kKernel, "what a kernel reaches of what the machine can do", view_roofline,

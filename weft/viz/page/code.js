@@ -11,7 +11,8 @@ function plainName(text) {
 const cycles = (value) => value.toFixed(1);
 
 export class CodePanel {
-  constructor(code, block, { go }) {
+  // rest: asks for the lines behind those that are given, up to so many in all.
+  constructor(code, block, { go, rest, most }) {
     this.code = code;
     this.numbers = new Map(code.registers.map((r, i) => [plainName(r.name), i]));
     this.hot = code.loops.find((l) => l.hot);
@@ -21,10 +22,18 @@ export class CodePanel {
     this.from = code.lines[0]?.line ?? 0;
     this.names = this.header();
     const pre = element("pre", { className: "listing" }, this.names);
-    this.makeRows = fillInParts(pre, code.lines.length, (i) => {
-      this.rows[i] = this.row(code.lines[i]);
-      this.lightRow(i);
-      return this.rows[i];
+    const fill = (first) => fillInParts(pre, code.lines.length - first, (i) => {
+      this.rows[first + i] = this.row(code.lines[first + i]);
+      this.lightRow(first + i);
+      return this.rows[first + i];
+    });
+    const given = code.lines.length;
+    this.makeRows = fill(0);
+    this.whole = given === code.total ? Promise.resolve() : rest(code).then((lines) => {
+      code.lines.push(...lines);
+      this.makeRows(given);
+      const more = fill(given);
+      this.makeRows = (end) => more(end - given);
     });
     this.box = element("div", { className: "code", tabIndex: 0, "aria-label": "Machine code" }, pre);
     pre.addEventListener("click", (event) => this.click(event.target));
@@ -37,7 +46,7 @@ export class CodePanel {
       element("p", {}, button("Control flow (f)", () => go({ view: "graph", kernel: code.kernel })), " ",
         element("span", { className: "quiet" }, "A click on a register shows the life of what it holds; columns: v written, o used, ^ used for the last time, x both, | kept.")),
       this.buttons, this.box,
-      ...(code.lines.length < code.total ? [element("p", { className: "quiet" }, `${count(code.total - code.lines.length)} more lines: weft viz FILE --text code --param kernel=${code.kernel} --param first=${code.lines.length}`)] : []),
+      ...(code.total > most ? [element("p", { className: "quiet" }, `${count(code.total - most)} more lines: weft viz FILE --text code --param kernel=${code.kernel} --param first=${most}`)] : []),
     ];
     if (block !== undefined && code.blocks[block]) requestAnimationFrame(() => this.show(code.blocks[block].first));
   }
@@ -82,8 +91,9 @@ export class CodePanel {
     return made;
   }
 
-  show(line) {
+  async show(line) {
     const at = line - this.from;
+    if (at >= this.code.lines.length) await this.whole;
     this.makeRows(at + 100);
     const row = this.rows[at];
     if (!row) return;

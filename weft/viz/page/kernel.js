@@ -6,7 +6,10 @@ import { bytes, button, count, element, facts, link, longText, percent, rate, sv
 
 const NAMES = { listing: "Listing", bytes: "Bytes", c: "C", opencl: "OpenCL", wgsl: "WGSL", ptx: "PTX", graph: "Graph", program: "Program" };
 
-function texts(all) {
+const FIRST_TEXT = "program", FIRST_LINES = 60, MOST_LINES = 4000;
+
+// Of the texts none is here; the one that is shown is asked for.
+function texts(all, kernel, say) {
   if (!all.length) return [];
   const panel = element("div", { role: "tabpanel", className: "code", tabIndex: 0 });
   const tabs = element("div", { role: "tablist", "aria-label": "Texts" });
@@ -15,8 +18,13 @@ function texts(all) {
       tab.setAttribute("aria-selected", String(n === i));
       tab.tabIndex = n === i ? 0 : -1;
     });
-    const { kind, text } = all[i];
-    panel.replaceChildren(longText(text));
+    const chosen = all[i];
+    const show = () => tabs.children[i].getAttribute("aria-selected") === "true" && panel.replaceChildren(longText(chosen.text));
+    if (chosen.text !== null) return show();
+    return view("kernel", { kernel, text: chosen.kind }).then((k) => {
+      chosen.text = k.texts[i].text;
+      show();
+    }).catch((error) => say(error.message));
   };
   tabs.append(...all.map(({ kind }, i) => button(NAMES[kind] ?? kind, () => choose(i), { role: "tab" })));
   tabs.addEventListener("keydown", (event) => {
@@ -29,7 +37,7 @@ function texts(all) {
     event.preventDefault();
     event.stopPropagation();
   });
-  choose(Math.max(all.findIndex((t) => t.kind === "program"), 0));
+  choose(Math.max(all.findIndex((t) => t.kind === FIRST_TEXT), 0));
   return [element("h2", {}, "Texts"), tabs, panel];
 }
 
@@ -129,22 +137,26 @@ export class KernelPane {
     this.root = element("div", { className: "body" });
     this.head = [];
     this.globalKey = (key) => key === "f" && this.hasCode && (go({ view: "graph", kernel }), true);
-    this.load(kernel, block).catch((error) => {
+    this.load(kernel, block, say).catch((error) => {
       say(error.message);
       this.root.replaceChildren(element("p", { className: "error", role: "alert" }, error.message));
     });
   }
 
   // The roofline takes longer where the machine's limits are not measured yet.
-  async load(kernel, block) {
-    const k = await view("kernel", { kernel });
+  async load(kernel, block, say) {
     const { go } = this;
+    // Asked for at once; of a kernel without code, what is answered is left alone.
+    const machineCode = view("code", { kernel, count: FIRST_LINES }), roof = view("roofline", { kernel });
+    for (const asked of [machineCode, roof]) asked.catch(() => {});
+    const k = await view("kernel", { kernel, text: "none" });
     const chart = element("div", {}, element("p", { className: "quiet" }, "Roofline: being computed; the first one measures what this machine can do."));
-    view("roofline", { kernel }).then((r) => chart.replaceChildren(...[roofline(r)].filter(Boolean)))
+    roof.then((r) => chart.replaceChildren(...[roofline(r)].filter(Boolean)))
       .catch((error) => chart.replaceChildren(element("p", { className: "quiet" }, `Roofline: ${error.message}`)));
     const code = element("div");
     this.hasCode = k.has_code;
-    if (k.has_code) view("code", { kernel }).then((c) => code.replaceChildren(...new CodePanel(c, block, { go }).parts))
+    const rest = (given) => view("code", { kernel, first: given.lines.length, count: MOST_LINES - given.lines.length }).then((c) => c.lines);
+    if (k.has_code) machineCode.then((c) => code.replaceChildren(...new CodePanel(c, block, { go, rest, most: MOST_LINES }).parts))
       .catch((error) => code.replaceChildren(element("p", { className: "error", role: "alert" }, error.message)));
     const decisions = table([
       { name: "", of: (d) => (d.staged ? "staged" : "fused"), sort: (d) => d.staged },
@@ -163,7 +175,7 @@ export class KernelPane {
         ["passes", k.passes?.length ? link(`${k.passes.length}, from pass ${k.passes[0]}`, () => go({ view: "pass", pass: k.passes[0] })) : ""],
         ["realization", (k.realization ?? null) === null ? "" : link(String(k.realization), () => go({ view: "graph", realization: k.realization }))],
       ]), chart), code,
-      ...texts(k.texts ?? []),
+      ...texts(k.texts ?? [], kernel, say),
       ...(k.applied?.length ? [element("h2", {}, "Applied"), element("ul", {}, ...k.applied.map((text) => element("li", {}, text)))] : []),
       ...(k.decisions?.length ? [element("h2", {}, "Why it is fused and staged so"), decisions] : []),
       ...(k.alternatives?.length ? [element("h2", {}, "Alternatives"), alternatives] : []),
