@@ -12,7 +12,7 @@ const cycles = (value) => value.toFixed(1);
 
 export class CodePanel {
   // rest: asks for the lines behind those that are given, up to so many in all.
-  constructor(code, block, { go, rest, most }) {
+  constructor(code, block, { go, say, rest, most }) {
     this.code = code;
     this.numbers = new Map(code.registers.map((r, i) => [plainName(r.name), i]));
     this.hot = code.loops.find((l) => l.hot);
@@ -34,7 +34,7 @@ export class CodePanel {
       this.makeRows(given);
       const more = fill(given);
       this.makeRows = (end) => more(end - given);
-    });
+    }).catch((error) => say(error.message));
     this.box = element("div", { className: "code", tabIndex: 0, "aria-label": "Machine code" }, pre);
     pre.addEventListener("click", (event) => this.click(event.target));
     this.buttons = element("div", { className: "registers", role: "group", "aria-label": "Registers: lights up what each holds" },

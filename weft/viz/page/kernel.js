@@ -156,7 +156,7 @@ export class KernelPane {
     const code = element("div");
     this.hasCode = k.has_code;
     const rest = (given) => view("code", { kernel, first: given.lines.length, count: MOST_LINES - given.lines.length }).then((c) => c.lines);
-    if (k.has_code) machineCode.then((c) => code.replaceChildren(...new CodePanel(c, block, { go, rest, most: MOST_LINES }).parts))
+    if (k.has_code) machineCode.then((c) => code.replaceChildren(...new CodePanel(c, block, { go, say, rest, most: MOST_LINES }).parts))
       .catch((error) => code.replaceChildren(element("p", { className: "error", role: "alert" }, error.message)));
     const decisions = table([
       { name: "", of: (d) => (d.staged ? "staged" : "fused"), sort: (d) => d.staged },
