@@ -372,7 +372,8 @@ bool ThreadPool::awake_for(double ns) {
 }
 
 void ThreadPool::parallel_for(int64_t n, Body body, Estimate estimate) {
-  if (estimate.item_ns <= 0 || size_ == 1) return loop(n, body, 1, std::nullopt, Estimate{0});
+  // One item is nobody else's: the clock is not looked at.
+  if (estimate.item_ns <= 0 || size_ == 1 || n == 1) return loop(n, body, 1, std::nullopt, Estimate{0});
   if (!awake_for(estimate.item_ns * static_cast<double>(n)))
     return loop(n, body, n, std::nullopt, estimate);
   const double grain = std::clamp(kLeastPieceNs / estimate.item_ns, 1.0, 1e9);
