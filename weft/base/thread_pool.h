@@ -54,6 +54,7 @@ class ThreadPool {
   struct State;
 
   State& state();  // starts the threads; again after a fork
+  bool stays_here(double ns, bool whole);
   bool awake_for(double ns);
   void loop(int64_t n, Body body, int64_t grain, std::optional<Waiting> waiting, Estimate estimate);
   void run(Job& job);
@@ -65,7 +66,8 @@ class ThreadPool {
   std::atomic<State*> state_ = nullptr;
   pid_t owner_ = 0;  // the process whose threads state_ holds
   ForkableMutex<std::mutex> mutex_{ForkLock::Order::Threads};  // of the loop that runs
-  std::atomic<uint64_t> asked_{0};                             // when a loop was last estimated
+  std::atomic<double> alone_{0};  // nanoseconds of loops that only the caller ran, since others did
+  std::atomic<uint64_t> asked_{0};  // when a loop was last estimated
   std::atomic<double> unshared_{
       0};  // nanoseconds of loops close together that nobody was woken for
 };

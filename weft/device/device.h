@@ -65,15 +65,8 @@ struct BufferSlice {
   bool operator==(const BufferSlice&) const = default;
 };
 
-[[noreturn]] void refuse_slice(const BufferSlice& slice, int64_t bytes, std::string_view call);
 /// An InternalError where these bytes do not lie inside of the slice's buffer.
-inline void check_slice(const BufferSlice& slice, int64_t bytes, std::string_view call) {
-  const bool inside = slice.buffer != nullptr && slice.offset >= 0 && bytes >= 0 &&
-                      slice.offset <= slice.buffer->bytes() &&
-                      bytes <= slice.buffer->bytes() - slice.offset;
-  if (!inside) [[unlikely]]
-    refuse_slice(slice, bytes, call);
-}
+void check_slice(BufferSlice slice, int64_t bytes, std::string_view call);
 
 /// One step of a command list. The spans must live until submit() returns; executables, until the
 /// submission's point is reached. Buffers may go earlier: their memory stays.

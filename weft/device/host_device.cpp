@@ -57,7 +57,7 @@ class LaunchInterrupt {
   std::atomic<bool> ended_{false};
 };
 
-std::byte* address(const BufferSlice& slice, const char* what, int64_t bytes = 0) {
+std::byte* address(BufferSlice slice, const char* what, int64_t bytes = 0) {
   check_slice(slice, bytes, what);
   slice.buffer->check_file();
   return static_cast<std::byte*>(slice.buffer->data()) + slice.offset;

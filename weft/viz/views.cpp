@@ -49,8 +49,8 @@ constexpr ViewParameter kMemory[] = {{"realization", "which; must be given"}};
 constexpr ViewParameter kKernels[] = {
     {"process", "only those of one"}, kPaged[0], {"count", "at most so many rows; 100"}};
 constexpr ViewParameter kKernel[] = {{"kernel", "which; must be given"}};
-constexpr ViewParameter kOneKernel[] = {kKernel[0],
-                                        {"text", "the kind of the only text to send, or none; all"}};
+constexpr ViewParameter kOneKernel[] = {
+    kKernel[0], {"text", "the kind of the only text to send, or none; all"}};
 constexpr ViewParameter kCode[] = {kKernel[0], kPaged[0], {"count", "at most so many lines; 4000"}};
 constexpr ViewParameter kRules[] = {{"fired", "1: only those that fired; 0"}};
 constexpr ViewParameter kRecompile[] = {
