@@ -96,6 +96,18 @@ TEST(ThreadPool, AShortLoopIsItsCallersAlone) {
   EXPECT_EQ(pieces, 1);
 }
 
+/// Even where the others poll: what it reads lies in its caller's cache.
+TEST(ThreadPool, AShortLoopAfterItsCallersOwnStaysThere) {
+  ThreadPool pool(2);
+  for (int turn = 0; turn < 20; ++turn) {
+    pool.parallel_for(64, [](int64_t, int64_t, int) {});
+    pool.parallel_for(1, [](int64_t, int64_t, int) {}, ThreadPool::Estimate{100'000});
+    std::atomic<int> pieces = 0;
+    pool.parallel_for(100, [&](int64_t, int64_t, int) { ++pieces; }, ThreadPool::Estimate{50});
+    ASSERT_EQ(pieces, 1) << turn;
+  }
+}
+
 /// Adversely, every worker does exactly its share, from the back, whatever grain was asked for.
 TEST(ThreadPool, AdverseSharesAreEvenAndBackwards) {
   for (int threads : {1, 2, 3, 8}) {
