@@ -444,7 +444,8 @@ def test_long_texts_are_laid_out_where_they_are_seen(page, recording):
     comes_true(page, seen)
     texts = json.loads(subprocess.run([*asked, "kernel", "--param", f"kernel={kernel}"], check=True, capture_output=True).stdout)["texts"]
     for i, one in enumerate(texts):
-        page.locator("[role=tab]").nth(i).click()
+        page.locator("[role=tab]").nth(i).click()   # asks for it
+        comes_true(page, f"document.querySelector('[role=tabpanel] pre').textContent.startsWith({json.dumps(one['text'][:60])})")
         assert page.locator("[role=tabpanel] pre").text_content() == one["text"]
 
 
