@@ -135,7 +135,10 @@ TEST(GgufTokenizerAttacks, Unigrams) {
   refused(unigram(), [](auto& w) { w.text("scores", "1"); }, "scores has");
   refused(
       unigram(), [](auto& w) { w.template numbers<float>("scores", {0, 0, NAN, -1}); },
-      "scores has a score that is no finite number");
+      "scores has a score that is no number");
+  refused(
+      unigram(), [](auto& w) { w.template numbers<float>("scores", {0, 0, INFINITY, -1}); },
+      "scores has a score that is not finite");
   refused(
       unigram(), [](auto& w) { w.texts("tokens", {"<unk>", "</s>", "a", "a"}); },
       "the token 'a' is there twice", "tokenizer.vocab");
@@ -152,10 +155,13 @@ TEST(GgufTokenizerAttacks, Unigrams) {
 
 TEST(GgufTokenizerAttacks, SentencePieces) {
   refused(sentence_pieces(), [](auto& w) { w.erase("scores"); }, "scores is missing");
+  // Of which only the order counts.
+  GgufWriter ordered = sentence_pieces();
+  ordered.numbers<float>("scores", {0, 0, -INFINITY, -1});
+  EXPECT_EQ(Tokenizer::from_gguf(ordered.content).encode("a").back(), 3);
   refused(
-      sentence_pieces(),
-      [](auto& w) { w.template numbers<float>("scores", {0, 0, -INFINITY, -1}); },
-      "scores has a score that is no finite number");
+      sentence_pieces(), [](auto& w) { w.template numbers<float>("scores", {0, 0, NAN, -1}); },
+      "scores has a score that is no number");
   refused(
       sentence_pieces(),
       [](auto& w) { w.texts("tokens", {"<unk>", "</s>", std::string(2000, 'x'), "a"}); },
@@ -200,7 +206,7 @@ TEST(GgufTokenizerAttacks, FoldersOfThem) {
   no_folder(unigram(), [](auto& w) { w.erase("scores"); }, "scores is missing");
   no_folder(
       unigram(), [](auto& w) { w.template numbers<float>("scores", {0, 0, -INFINITY, -1}); },
-      "scores has a score that is no finite number");
+      "scores has a score that is not finite");
   no_folder(byte_pairs(), [](auto& w) { w.erase("merges"); }, "merges is no list of texts");
   no_folder(
       bert(),

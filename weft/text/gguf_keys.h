@@ -73,8 +73,9 @@ class GgufKeys {
       refuse(key, strformat("has {} numbers for {} tokens", v->count, tokens().size()));
     return v;
   }
-  /// How likely each token is.
+  /// How likely each token is: one above the other, where some may be infinite, or to be added up.
   std::vector<double> scores() const;
+  std::vector<double> finite_scores() const;
   /// A tokenizer.json as it is, where the file has one.
   std::optional<std::string_view> whole() const;
   int64_t type_of(size_t id) const {

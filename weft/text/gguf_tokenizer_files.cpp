@@ -186,7 +186,7 @@ class FileWriter {
   void write_unigram() {
     if (keys_.find("precompiled_charsmap") != nullptr)
       keys_.refuse("precompiled_charsmap", "is not written to a tokenizer.json yet");
-    const std::vector<double> scores = keys_.scores();
+    const std::vector<double> scores = keys_.finite_scores();
     json_.key("normalizer");
     sequence("normalizers", [&] {
       if (!keys_.flag("remove_extra_whitespaces", true)) return;

@@ -29,8 +29,15 @@ std::vector<double> GgufKeys::scores() const {
   std::vector<double> by_id;
   for (size_t i = 0; i < tokens().size(); ++i) {
     by_id.push_back(*scores->number(i));
-    if (!std::isfinite(by_id.back())) refuse("scores", "has a score that is no finite number");
+    if (std::isnan(by_id.back())) refuse("scores", "has a score that is no number");
   }
+  return by_id;
+}
+
+std::vector<double> GgufKeys::finite_scores() const {
+  std::vector<double> by_id = scores();
+  if (!std::ranges::all_of(by_id, [](double s) { return std::isfinite(s); }))
+    refuse("scores", "has a score that is not finite");
   return by_id;
 }
 
@@ -155,7 +162,7 @@ void read_word_pieces(const GgufKeys& keys, TokenizerParts& parts) {
 }
 
 void read_unigram(const GgufKeys& keys, TokenizerParts& parts) {
-  parts.model = unigram_model(vocabulary_of(keys), keys.scores(),
+  parts.model = unigram_model(vocabulary_of(keys), keys.finite_scores(),
                               keys.token("unknown_token_id").value_or(-1), false);
   const GgufValue* table = keys.find("precompiled_charsmap");
   std::vector<NormalizerPtr> steps;
