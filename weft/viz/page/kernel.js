@@ -146,9 +146,8 @@ export class KernelPane {
   // The roofline takes longer where the machine's limits are not measured yet.
   async load(kernel, block, say) {
     const { go } = this;
-    // Asked for at once; of a kernel without code, what is answered is left alone.
-    const machineCode = view("code", { kernel, count: FIRST_LINES }), roof = view("roofline", { kernel });
-    for (const asked of [machineCode, roof]) asked.catch(() => {});
+    const roof = view("roofline", { kernel });
+    roof.catch(() => {});   // said below
     const k = await view("kernel", { kernel, text: "none" });
     const chart = element("div", {}, element("p", { className: "quiet" }, "Roofline: being computed; the first one measures what this machine can do."));
     roof.then((r) => chart.replaceChildren(...[roofline(r)].filter(Boolean)))
@@ -156,7 +155,7 @@ export class KernelPane {
     const code = element("div");
     this.hasCode = k.has_code;
     const rest = (given) => view("code", { kernel, first: given.lines.length, count: MOST_LINES - given.lines.length }).then((c) => c.lines);
-    if (k.has_code) machineCode.then((c) => code.replaceChildren(...new CodePanel(c, block, { go, say, rest, most: MOST_LINES }).parts))
+    if (k.has_code) view("code", { kernel, count: FIRST_LINES }).then((c) => code.replaceChildren(...new CodePanel(c, block, { go, say, rest, most: MOST_LINES }).parts))
       .catch((error) => code.replaceChildren(element("p", { className: "error", role: "alert" }, error.message)));
     const decisions = table([
       { name: "", of: (d) => (d.staged ? "staged" : "fused"), sort: (d) => d.staged },
