@@ -62,7 +62,7 @@ GgufWriter byte_pairs() {
   return w;
 }
 
-/// Of a file with one change, by the tokenizer and where it becomes a folder's.
+/// Of a good file with one change.
 void refused(GgufWriter w, const std::function<void(GgufWriter&)>& change, std::string_view problem,
              std::string_view code = "tokenizer.gguf") {
   change(w);
