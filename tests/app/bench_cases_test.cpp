@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
@@ -11,6 +12,7 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <thread>
 
 #include "tests/app/command.h"
 #include "weft/app/bench.h"
@@ -105,6 +107,24 @@ TEST_F(BenchCases, APeerComputesWhenAsked) {
   BenchPeer numpy("numpy", python, 2);
   EXPECT_FALSE(numpy.prepare(named("sin of {}"), 8));
   EXPECT_EQ(numpy.why(), "has no such function");
+}
+
+// Else its workers, which poll for work for a while, take a core from whoever is measured next.
+TEST_F(BenchCases, APeerIsStoppedButForItsTurns) {
+  BenchPeer peer("torch", program("echo \"yes $$\" >&0\nwhile read line; do echo yes >&0; done\n"),
+                 1);
+  const auto is_stopped = [&] {
+    std::ifstream stat("/proc/" + peer.version() + "/stat");
+    std::string pid, name, state;
+    stat >> pid >> name >> state;
+    return state == "T";
+  };
+  for (int turn = 0; turn < 2; ++turn) {
+    ASSERT_TRUE(peer.prepare(named("matmul {0} x {0} x {0}"), 8)) << peer.why();
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (!is_stopped() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+    EXPECT_TRUE(is_stopped());
+  }
 }
 
 TEST_F(BenchCases, PackedWeightsAreOneDnnsAndProductsOpenBlas) {

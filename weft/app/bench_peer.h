@@ -1,4 +1,5 @@
-// A Python library that computes the same cases in a process of its own, when it is told to.
+// A Python library that computes the same cases in a process of its own, which is stopped but for
+// its turns.
 #pragma once
 
 #include <sys/types.h>
@@ -26,9 +27,8 @@ class BenchPeer {
   BenchPeer& operator=(const BenchPeer&) = delete;
 
   static constexpr const char* kLibraries = "torch, torch.cuda, onednn, openblas, numpy, ort";
-  /// Before each turn of anybody: the workers of whoever ran before still poll for work, some ms,
-  /// on cores that the next one needs.
-  static constexpr std::chrono::milliseconds kPause{40};
+  /// Before each turn of anybody: until whoever ran before is stopped, or sleeps.
+  static constexpr std::chrono::milliseconds kPause{5};
   const std::string& library() const { return library_; }
   const std::string& version() const { return version_; }
 

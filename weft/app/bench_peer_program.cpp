@@ -9,8 +9,6 @@ import json, os, sys, time
 library, threads = sys.argv[1], sys.argv[2]
 for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[name] = threads
-# OpenBLAS's workers poll for 2^26 ticks after a call, 0.1 s; so they still do from run to run.
-os.environ["OPENBLAS_THREAD_TIMEOUT"] = "22"
 answers = os.fdopen(os.dup(0), "w")
 def answer(text):
     print(" ".join(str(text).split())[:300], file=answers, flush=True)
