@@ -209,8 +209,36 @@ TEST_P(X86Select, WhatTheNextItemReadsIsFetchedAhead) {
   const auto fetched = std::ranges::find_if(
       code, [](const Instruction& n) { return n.form == static_cast<uint16_t>(Form::Prefetcht0); });
   EXPECT_EQ(fetched->address.displacement, 1600);
-  program.flops = 1e12;
+  program.flops = 1e11;
   EXPECT_EQ(count(select_x86(program, target).code, {Form::Prefetcht0}), 0);
+}
+
+/// Of packed weights, of which little is a lot of work: products of bytes are four in the time of
+/// one. What multiplies many rows by them waits for its pipes.
+TEST_P(X86Select, PackedWeightsOfTheNextItemAreFetchedAheadForAFewRows) {
+  const CpuFeatures cpu = CpuFeatures::detect().up_to(GetParam());
+  const Target target = make_target("x86", cpu, 1);
+  if (!target.native(Op::Dot4, DType::I32)) GTEST_SKIP() << "no products of bytes";
+  ProgramBuilder b("rows");
+  NodeRef out = b.param(DType::I32, true), x = b.param(DType::U32);
+  NodeRef i = b.open(b.i32(64), Binding::Core);
+  NodeRef zero = b.emit(Op::Splat, DType::I32, {b.i32(0)}, {}, 8);
+  NodeRef acc = b.emit(Op::Acc, DType::I32, {zero}, {0}, 8);
+  NodeRef j = b.open(b.i32(100));
+  NodeRef at = b.alu(Op::Add, {b.alu(Op::Mul, {i, b.i32(800)}), b.alu(Op::Mul, {j, b.i32(8)})});
+  NodeRef words = b.load(x, at, 8);
+  NodeRef so_far = b.emit(Op::GetAcc, DType::I32, {acc}, {0}, 8);
+  b.emit(Op::SetAcc, DType::I32, {acc, b.emit(Op::Dot4, DType::I32, {words, words, so_far}, {}, 8)},
+         {}, 8);
+  b.close(j);
+  b.store(out, b.alu(Op::Mul, {i, b.i32(8)}), b.emit(Op::GetAcc, DType::I32, {acc}, {1}, 8));
+  b.close(i);
+  LinearProgram program = b.build();
+  program.bytes = 1e9;
+  for (const auto& [operations, fetched] : {std::pair(1e11, 1), {2e11, 0}}) {
+    program.flops = operations;
+    EXPECT_EQ(count(select_x86(program, target).code, {Form::Prefetcht0}), fetched) << operations;
+  }
 }
 
 /// As a mixture's experts are.

@@ -32,6 +32,7 @@ TEST(TileProducts, AreOfTilesWhereTheTargetHasThem) {
     EXPECT_EQ(count(p, swapped ? Op::TileDot4Signed : Op::TileDot4), 1U);
     EXPECT_EQ(count(p, Op::TileLoad), 2U);
     EXPECT_EQ(count(p, Op::Dot4), 0U);
+    EXPECT_EQ(p.flops, 2 * 4 * 16 * 16 * 32);
     for (size_t slot = 0; slot < 3; ++slot) {
       EXPECT_EQ(p.params[slot].read, slot > 0);
       EXPECT_EQ(p.params[slot].written, slot == 0);
@@ -49,6 +50,17 @@ TEST(TileProducts, AreLoopsElsewhere) {
     const Buffers want = run_kernel(kernel.sink, in), got = run_program(p, in);
     for (size_t i = 0; i < want[0].size(); ++i) ASSERT_EQ(want[0][i].text(), got[0][i].text());
   }
+}
+
+// Of each word four products and as many additions, whatever computes them.
+TEST(TileProducts, CountAsWork) {
+  CpuFeatures cpu = target_with_tiles().cpu;
+  for (CpuFeature f : {CpuFeature::AmxTile, CpuFeature::AmxInt8}) cpu.set(f, false);
+  const Target target = make_target("x86", cpu, 2);
+  const Kernel better = optimize_kernel(TileKernel{16, 16, 32}.plain(false), target, {});
+  const LinearProgram p = lower_kernel(better, target);
+  EXPECT_GT(count(p, Op::Dot4), 0U);
+  EXPECT_EQ(p.flops, 2 * 4 * 16 * 16 * 32);
 }
 
 // Whatever is no whole tiles, or lies otherwise, is computed as before.

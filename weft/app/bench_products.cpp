@@ -36,7 +36,8 @@ BenchCase square_product(DType dtype, DType sum, const char* torch) {
   const bool whole = is_int(dtype);
   return {.group = "products",
           .name = strformat("matmul {{0}} x {{0}} x {{0}} {}", name(dtype)),
-          .sizes = {512, 1024, 2048},
+          .sizes = bits(dtype) > 16 ? std::vector<int64_t>{512, 1024, 2048}
+                                    : std::vector<int64_t>{512, 1024, 2048, 4096},
           .operands = [=](int64_t n) -> BenchOperands {
             const BenchOperand one{{n, n}, dtype, whole ? Fill::Below : Fill::Normal, 100};
             return {one, one};

@@ -11,8 +11,9 @@
 namespace weft::codegen {
 namespace {
 
-// Operations for each byte: with more the machine waits for its pipes.
-constexpr double kMostWork = 32;
+// Operations for each byte: with more the machine waits for its pipes. Products of bytes are four
+// for one of floats in the same time.
+constexpr double kMostWork = 32, kMostWorkOfPacked = 4 * kMostWork;
 // Times L2 that are read at least, and bytes between two work items at most: what comes earlier
 // than that is gone again before it is read. A model's packed weights go by once for each token,
 // so that even small ones are in memory, not in L2, when their turn comes (2.4 MB of Q4_K by one
@@ -115,9 +116,10 @@ class Slopes {
 bool streams(const LinearProgram& program, const Machine& machine) {
   const bool packed =
       std::ranges::any_of(program.code, [](NodeRef n) { return n->op == Op::Dot4; });
-  const double least = packed ? kTimesL2OfPacked : kTimesL2;
+  const double least = packed ? kTimesL2OfPacked : kTimesL2,
+               most = packed ? kMostWorkOfPacked : kMostWork;
   return program.bytes >= least * static_cast<double>(machine.l2().bytes) &&
-         program.flops <= kMostWork * program.bytes;
+         program.flops <= most * program.bytes;
 }
 
 class Search {
