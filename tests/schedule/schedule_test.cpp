@@ -282,6 +282,25 @@ TEST_F(ScheduleTest, RowsLieAsTheyCome) {
   }
 }
 
+/// Of what L3 holds: two pipes of whole vectors compute an exponential in less time than it takes
+/// to store and to load it, halves do not.
+TEST_F(ScheduleTest, ExponentialsAreStoredWhereTheyCostMoreThanThat) {
+  NodeRef x = b_.param(0, {256, 4096});
+  const auto along = [&](NodeRef n, Fold fold) {
+    return b_.broadcast(b_.reduce(n, fold, {1}), {256, 1}, {256, 4096});
+  };
+  NodeRef e = g_.alu(Op::Exp2, {g_.sub(x, along(x, Fold::Max))});
+  NodeRef softmax = g_.alu(Op::Div, {e, along(e, Fold::Add)});
+  for (const auto& [bits, native, steps] :
+       {std::tuple(512, 512, 1u), {512, 256, 2u}, {256, 256, 2u}}) {
+    Target target = kTarget;
+    target.vector_bits = bits;
+    target.machine.native_bits = native;
+    const Schedule s = make_schedule(std::vector<ScheduleOutput>{{softmax}}, target);
+    EXPECT_EQ(s.steps.size(), steps) << bits << " bits by " << native;
+  }
+}
+
 /// A loss takes one number of each row of its logits, their softmax all: they lie as that reads
 /// them.
 TEST_F(ScheduleTest, ALossThatGathersLeavesItsLogitsInRows) {

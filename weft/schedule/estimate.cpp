@@ -42,12 +42,21 @@ struct Fanout {
   int users = 0;
 };
 
+/// Of exp2, log2, sin. They are what a machine's vectors make of them: two pipes of 512 bits take
+/// half as long as of 256, others no longer.
+double function_cost(DType dtype, const Target& target) {
+  if (target.vector_bits == 0) return kFunction;
+  const Machine& machine = target.machine;
+  const double lanes = target.vector_bits / std::max(32, bits(dtype));
+  return kFunctionOperations * machine.turns(target.vector_bits) / (lanes * machine.vector_ops);
+}
+
 double op_cost(NodeRef n, const Target& target) {
   switch (n->op) {
     case Op::Exp2:
     case Op::Log2:
     case Op::Sin:
-    case Op::Tan: return target.native(n->op, n->dtype) ? kHardOp : kFunction;
+    case Op::Tan: return target.native(n->op, n->dtype) ? kHardOp : function_cost(n->dtype, target);
     case Op::Div:
     case Op::Sqrt:
     case Op::IDiv:
