@@ -42,8 +42,8 @@ struct Fanout {
   int users = 0;
 };
 
-/// Of exp2, log2, sin. They are what a machine's vectors make of them: two pipes of 512 bits take
-/// half as long as of 256, others no longer.
+/// Of exp2, log2, sin, in a machine's vectors: two pipes of 512 bits take half of what two of 256
+/// take, or whose registers of 512 take two turns.
 double function_cost(DType dtype, const Target& target) {
   if (target.vector_bits == 0) return kFunction;
   const Machine& machine = target.machine;
