@@ -11,14 +11,13 @@ namespace weft {
 /// The additive cost model, in units of about one cycle of one core for one element. Small on
 /// purpose: it decides fusion, the schedule search decides speed.
 namespace cycles {
-constexpr double kOp = 0.1;      // one vectorised operation
-constexpr double kHardOp = 0.5;  // division, square root
-// exp2, log2, sin where they are polynomials: of 32-bit numbers, and, of vectors, their operations.
-constexpr double kFunction = 1.25, kFunctionOperations = 20;
-constexpr double kLoad = 0.3;      // reading one element again
-constexpr double kStore = 1.0;     // writing one element
-constexpr double kBeyondL3 = 2.5;  // times these, of what is larger than that
-constexpr double kLaunch = 2500;   // one more kernel
+constexpr double kOp = 0.1;         // one vectorised operation
+constexpr double kHardOp = 0.5;     // division, square root
+constexpr double kFunction = 1.25;  // exp2, log2, sin where they are polynomials
+constexpr double kLoad = 0.3;       // reading one element again
+constexpr double kStore = 1.0;      // writing one element
+constexpr double kBeyondL3 = 2.5;   // times these, of what is larger than that
+constexpr double kLaunch = 2500;    // one more kernel
 }  // namespace cycles
 
 struct Estimates {
