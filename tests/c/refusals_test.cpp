@@ -244,6 +244,7 @@ bool is_no_operation(const std::string& name) {
                             "jacobian",
                             "hessian",
                             "scan",
+                            "while_loop",
                             "checkpoint",
                             "accumulate_gradients",
                             "with_gradient",

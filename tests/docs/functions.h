@@ -75,7 +75,8 @@ inline const FunctionFamily kFunctionFamilies[] = {
       {"alu", nullptr, "operators and methods build the same nodes"},
       {"contiguous_backward", "transforms.h", ""}}},
     {"Functions of functions",
-     {{"vmap vjp jvp value_and_grad jacobian hessian scan checkpoint accumulate_gradients "
+     {{"vmap vjp jvp value_and_grad jacobian hessian scan while_loop checkpoint "
+       "accumulate_gradients "
        "with_gradient traced",
        "transforms.h", "[how they work](transforms.md)"},
       {"custom_kernel", "custom_kernel.h", "a kernel of the user's own"}}},

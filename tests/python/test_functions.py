@@ -47,6 +47,22 @@ def test_scan_without_slices_and_backwards():
     near(sums, [6, 5, 3])
 
 
+def test_while_loop_ends_where_its_condition_says():
+    x = Tensor([2.0, 9.0, 100.0])
+    root = weft.while_loop(lambda r: (r * r - x).abs().max() > 1e-4, lambda r: (r + x / r) / 2, x, most=50)
+    near(root, np.array([2**0.5, 3, 10]))
+    state = weft.while_loop(lambda c: c["n"] < 5, lambda c: {"n": c["n"] + 1, "x": c["x"] * 2}, {"n": Tensor(0), "x": Tensor([1.0, 3.0])}, 100)
+    assert state["n"].item() == 5 and state["x"].tolist() == [32, 96]
+    assert weft.while_loop(lambda n: n < 5, lambda n: n + 1, Tensor(0), 3).item() == 3
+
+
+def test_while_loop_says_what_is_wrong():
+    with pytest.raises(ValueError, match="changes its structure"):
+        weft.while_loop(lambda c: c.sum() > 0, lambda c: (c, c), some(3), 5)
+    with pytest.raises(ValueError, match="one number"):
+        weft.while_loop(lambda c: c > 0, lambda c: c + 1, some(3), 5)
+
+
 def test_scan_says_what_is_wrong():
     with pytest.raises(ValueError, match="its shape and dtype must stay"):
         weft.scan(lambda c, v: (c.sum(), None), some(3), some(2, 3))

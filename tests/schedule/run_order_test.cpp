@@ -52,19 +52,26 @@ TEST_F(RunOrder, GradientsOfWeightsComeBeforeThoseOfEarlierLayers) {
   check(outputs, 1e-5);
 }
 
+/// And what needs that alone, as a decoded weight its scales.
 TEST_F(RunOrder, WhatNeedsNothingComesWhenItIsRead) {
-  NodeRef early =
-      g_.make(Op::Contiguous, DType::F32, {g_.mul(b_.param(0, {7, 13}), b_.constant(2))});
-  NodeRef x = b_.param(1, {7, 13});
-  for (int i = 2; i < 6; ++i) x = b_.matmul(x, b_.param(i, {13, 13}));
-  NodeRef last = b_.matmul(b_.permute(early, {1, 0}), x);
-  const Schedule schedule = make_schedule(std::vector<ScheduleOutput>{{last}}, kTarget);
-  size_t reads_first = schedule.steps.size();
-  for (size_t i = 0; i < schedule.steps.size() && reads_first == schedule.steps.size(); ++i)
-    for (int b : schedule.steps[i].buffers)
-      if (schedule.buffers[static_cast<size_t>(b)].input == 0) reads_first = i;
-  EXPECT_GE(reads_first + 2, schedule.steps.size());
-  check({{last}}, 1e-5);
+  for (const size_t links : {1, 2}) {
+    NodeRef early = b_.param(0, {7, 13});
+    for (size_t i = 0; i < links; ++i)
+      early = g_.make(Op::Contiguous, DType::F32, {g_.mul(early, b_.constant(2))});
+    NodeRef x = b_.param(1, {7, 13});
+    for (int i = 2; i < 8; i += 2) {  // what is before a layer is read after it, too
+      NodeRef inside = b_.matmul(x, b_.param(i, {13, 13}));
+      x = g_.add(x, b_.matmul(inside, b_.param(i + 1, {13, 13})));
+    }
+    NodeRef last = b_.matmul(b_.permute(x, {1, 0}), early);
+    const Schedule schedule = make_schedule(std::vector<ScheduleOutput>{{last}}, kTarget);
+    size_t reads_first = schedule.steps.size();
+    for (size_t i = 0; i < schedule.steps.size() && reads_first == schedule.steps.size(); ++i)
+      for (int b : schedule.steps[i].buffers)
+        if (schedule.buffers[static_cast<size_t>(b)].input == 0) reads_first = i;
+    EXPECT_GE(reads_first + links + 1, schedule.steps.size());
+    check({{last}}, 1e-5);
+  }
 }
 
 /// A function of much work, wanted now and after more than the cache holds has come by.

@@ -2,6 +2,7 @@
 #include "weft/schedule/schedule_file.h"
 
 #include "tests/schedule/schedule_test.h"
+#include "weft/graph/tuple.h"
 
 namespace weft {
 namespace {
@@ -20,6 +21,35 @@ Schedule example() {
   const NodeRef spread[] = {column, n, g.index(48)};
   NodeRef sum = g.add(y, g.make({Op::Expand, DType::F32, spread}));
   return make_schedule(std::vector<ScheduleOutput>{{sums, -1}, {sum, 1}}, kTarget);
+}
+
+/// Nine rounds, of which some may be left out.
+Schedule ending_early() {
+  Graph g;
+  NodeRef size = g.index(48);
+  NodeRef x = g.param(0, DType::F32, {&size, 1}), done = g.param(1, DType::I32, {});
+  NodeRef next = g.param(kInnerSlots, DType::F32, {&size, 1}),
+          next_done = g.param(kInnerSlots + 1, DType::I32, {});
+  const NodeRef src[] = {x, done, g.add(next, next),
+                         g.add(next_done, g.constant(Value::of(DType::I32, 1)))};
+  const int64_t ints[] = {9, 0, 0, 0, 2, kInnerSlots, 1};
+  NodeRef repeat = g.make({Op::Repeat, DType::F32, src, ints});
+  return make_schedule(
+      std::vector<ScheduleOutput>{{get_result(g, repeat, 0), -1}, {get_result(g, repeat, 1), -1}},
+      kTarget);
+}
+
+TEST(ScheduleFile, GivesLoopsThatEndEarly) {
+  const Schedule made = ending_early();
+  EXPECT_EQ(made.loops, 1);
+  const auto asking = [](const Schedule& s) {
+    return std::ranges::count_if(s.steps, [](const ScheduleStep& step) { return step.asks >= 0; });
+  };
+  EXPECT_EQ(asking(made), 4);  // before rounds 1, 3, 5, 7, counted from 0
+  const std::optional<Schedule> read = read_schedule(write_schedule(made), {2, 2});
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->loops, 1);
+  EXPECT_EQ(asking(*read), 4);
 }
 
 TEST(ScheduleFile, GivesWhatWasWritten) {
@@ -56,12 +86,31 @@ TEST(ScheduleFile, RefusesWhatIsCutOff) {
 }
 
 /// Every way to damage one part of a schedule.
+bool is_refused(Schedule s, void (*damage)(Schedule&)) {
+  damage(s);
+  return !read_schedule(write_schedule(s), {2, 2});
+}
+
+TEST(ScheduleFile, RefusesLoopsThatDoNotFit) {
+  const auto refused = [](auto damage) { return is_refused(ending_early(), damage); };
+  EXPECT_FALSE(refused([](Schedule&) {}));
+  EXPECT_TRUE(refused([](Schedule& s) { s.loops = 0; })) << "steps are of one";
+  EXPECT_TRUE(refused([](Schedule& s) { s.loops = -1; }));
+  EXPECT_TRUE(refused([](Schedule& s) { s.loops = 1 << 30; })) << "more than steps";
+  EXPECT_TRUE(refused([](Schedule& s) { s.steps[0].loop = 1; }));
+  EXPECT_TRUE(refused([](Schedule& s) { s.steps[0].loop = -2; }));
+  EXPECT_TRUE(refused([](Schedule& s) { s.steps[0].asks = 99; }));
+  EXPECT_TRUE(refused([](Schedule& s) { s.steps[0].asks = -2; }));
+  EXPECT_TRUE(refused([](Schedule& s) {
+    for (ScheduleStep& step : s.steps) step.loop = -1;
+  })) << "asks of no loop";
+  EXPECT_TRUE(refused([](Schedule& s) {
+    for (BufferSpec& b : s.buffers) b.dtype = DType::F32;
+  })) << "looks at floats";
+}
+
 TEST(ScheduleFile, RefusesStepsThatDoNotFit) {
-  const auto refused = [](auto damage) {
-    Schedule s = example();
-    damage(s);
-    return !read_schedule(write_schedule(s), {2, 2});
-  };
+  const auto refused = [](auto damage) { return is_refused(example(), damage); };
   EXPECT_FALSE(refused([](Schedule&) {}));
   EXPECT_TRUE(refused([](Schedule& s) { s.steps[0].kernel = 99; }));
   EXPECT_TRUE(refused([](Schedule& s) { s.steps[0].kernel = -1; }));

@@ -76,6 +76,22 @@ TEST(Eig, SolvesWhatItSays) {
   expect_solution(Tensor::eye(5, DType::F64), 1e-13);
 }
 
+/// From 64 columns on the first ones are gone on with alone, once those after them are done.
+TEST(Eig, OfMoreColumnsThanAWindow) {
+  Tensor::manual_seed(7);
+  for (const int64_t n : {64, 67, 99}) {
+    expect_solution(Tensor::randn({2, n, n}, DType::F64).realize(), 1e-10);
+    expect_solution(Tensor::randn({n, n}).realize(), 2e-3);
+  }
+  // Blocks of two in rows 0 and 1, 2 and 3, ..: one lies across the end of the second window.
+  const int64_t n = 65;
+  const Tensor i = Tensor::arange(n).unsqueeze(-1), j = Tensor::arange(n);
+  const Tensor under = (i == j + 1) & (i % 2 == 1);
+  const Tensor above = Tensor::randn({n, n}, DType::F64).triu(1) * 0.01;
+  const Tensor a = (i == j).where(i * 0.5, under.where(-1, (j == i + 1).where(1, above)));
+  expect_solution(a.realize(), 1e-11);
+}
+
 /// Matrices that need more steps than others are found among many.
 TEST(Eig, StepsSufficeForManyMatrices) {
   Tensor::manual_seed(5);

@@ -76,6 +76,7 @@ const Whole kWhole[] = {
     {"diagonal", [] { return counting({3, 3}).diagonal(); }},
     {"window", [] { return mixed().window(1, 2); }},
     {"remainders", [] { return mixed() % 3 + mixed().floor_div(-2) + mixed().fmod(3); }},
+    {"shifts", [] { return (counting({3, 20}) - 30) >> 3; }},
     {"bits", [] { return ((mixed() & 6) | (mixed() << 2)) ^ (~mixed() >> 1); }},
     {"rounding",
      [] { return (counting({9}) * 0.5 - 2).round() + (counting({9}) * 0.3 - 1).floor(); }},

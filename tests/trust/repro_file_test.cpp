@@ -10,6 +10,7 @@
 #include "weft/base/error.h"
 #include "weft/base/file.h"
 #include "weft/graph/print.h"
+#include "weft/graph/tuple.h"
 #include "weft/run/realize.h"
 #include "weft/trust/program.h"
 #include "weft/trust/random.h"
@@ -55,6 +56,63 @@ TEST(ReproFile, RandomProgramsComeBack) {
     EXPECT_EQ(print_graph(back.roots), print_graph(program.roots));
     EXPECT_EQ(print_repro(repro), text);
   }
+}
+
+/// Calls of x + x, `depth` of them inside each other, each of which calls the one inside twice.
+NodeRef doubled(Graph& g, NodeRef x, int depth) {
+  NodeRef hole = g.param(kInnerSlots, x->dtype, x->shape->span()), body = g.add(hole, hole);
+  NodeRef made = x;
+  for (int64_t slot = kInnerSlots; depth >= 0; --depth, slot += kSlotsPerLevel) {
+    const auto call = [&](NodeRef on, NodeRef of) {
+      const NodeRef src[] = {on, of};
+      const int64_t ints[] = {1, slot};
+      return get_result(g, g.make({Op::Call, x->dtype, src, ints, "doubled"}), 0);
+    };
+    made = call(x, body);
+    NodeRef next = g.param(slot + kSlotsPerLevel, x->dtype, x->shape->span());
+    body = call(call(next, body), body);
+  }
+  return made;
+}
+
+TEST(ReproFile, CallsAreWhatTheyCompute) {
+  Repro repro;
+  Graph& g = *repro.graph;
+  NodeRef size = g.index(2), x = g.param(0, DType::F32, {&size, 1});
+  repro.roots = {doubled(g, x, 2)};
+  const std::string text = print_repro(repro);
+  EXPECT_NE(text.find("call"), text.npos);
+  const Repro read = parse_repro(text, "a.repro");
+  EXPECT_EQ(print_repro(read).find("call"), text.npos);
+  Graph run;
+  EXPECT_TRUE(run_here(program_of(run, read), {}).passed());
+}
+
+/// Their bodies have params of their own, which are none of the program's.
+TEST(ReproFile, RepeatsRunAgain) {
+  Repro repro;
+  Graph& g = *repro.graph;
+  NodeRef size = g.index(2), x = g.param(0, DType::F32, {&size, 1}),
+          none = g.param(1, DType::I32, {});
+  NodeRef inner = g.param(kInnerSlots, DType::F32, {&size, 1}),
+          done = g.param(kInnerSlots + 1, DType::I32, {});
+  const NodeRef src[] = {x, none, inner, done};
+  const int64_t ints[] = {7, 0, 0, 0, 2, kInnerSlots, 1};
+  repro.roots = {get_result(g, g.make({Op::Repeat, DType::F32, src, ints}), 0)};
+  const std::string text = print_repro(repro);
+  EXPECT_NE(text.find(" until=1"), text.npos) << text;
+  const Repro read = parse_repro(text, "a.repro");
+  EXPECT_EQ(print_repro(read), text);
+  Graph run;
+  EXPECT_TRUE(run_here(program_of(run, read), {}).passed());
+}
+
+TEST(ReproFile, CallsWithoutEndAreRefusedSlow) {
+  Repro repro;
+  Graph& g = *repro.graph;
+  NodeRef size = g.index(2), x = g.param(0, DType::F32, {&size, 1});
+  repro.roots = {doubled(g, x, 60)};
+  EXPECT_ERROR(parse_repro(print_repro(repro), "a.repro"), "more than 4194304 operations");
 }
 
 std::string refusal(const std::string& from, const std::string& to) {

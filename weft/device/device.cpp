@@ -67,13 +67,6 @@ std::byte* address(BufferSlice slice) {
 
 }  // namespace
 
-void check_slice(BufferSlice slice, int64_t bytes, std::string_view call) {
-  const bool inside = slice.buffer != nullptr && slice.offset >= 0 && bytes >= 0 &&
-                      slice.offset <= slice.buffer->bytes() &&
-                      bytes <= slice.buffer->bytes() - slice.offset;
-  WEFT_CHECK(inside, "{}: {} bytes at {} lie outside the buffer", call, bytes, slice.offset);
-}
-
 void Device::write_memory(BufferSlice to, std::span<const std::byte> from) {
   std::memcpy(address(to), from.data(), from.size());
 }

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/base/error.h"
 #include "weft/device/buffer.h"
 #include "weft/device/timeline.h"
 #include "weft/graph/program.h"
@@ -66,7 +67,12 @@ struct BufferSlice {
 };
 
 /// An InternalError where these bytes do not lie inside of the slice's buffer.
-void check_slice(BufferSlice slice, int64_t bytes, std::string_view call);
+inline void check_slice(const BufferSlice& slice, int64_t bytes, std::string_view call) {
+  WEFT_CHECK(slice.buffer != nullptr && slice.offset >= 0 && bytes >= 0 &&
+                 slice.offset <= slice.buffer->bytes() &&
+                 bytes <= slice.buffer->bytes() - slice.offset,
+             "{}: {} bytes at {} lie outside the buffer", call, bytes, slice.offset);
+}
 
 /// One step of a command list. The spans must live until submit() returns; executables, until the
 /// submission's point is reached. Buffers may go earlier: their memory stays.
@@ -82,6 +88,13 @@ struct Command {
   /// Commands in a row with rounds that never fall: those of different rounds may run side by side,
   /// each on one worker. -1: after all before, before all after.
   int64_t round = -1;
+  /// Of a loop that may end early: which of its commands has found that it has, null until then.
+  /// That and all that follow of the loop are left out, but by devices whose memory the host
+  /// cannot look into.
+  const Command** ended_by = nullptr;
+  /// Position of the buffer that is looked at before this: where none of the i32 in its `bytes`
+  /// bytes is 0, this ends the loop. -1: nothing is.
+  int asks = -1;
   // Copy, within this device's memory
   BufferSlice from, to;
   int64_t bytes = 0;

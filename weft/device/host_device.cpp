@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <ranges>
 #include <thread>
 
 #include "weft/base/context.h"
@@ -57,7 +58,7 @@ class LaunchInterrupt {
   std::atomic<bool> ended_{false};
 };
 
-std::byte* address(BufferSlice slice, const char* what, int64_t bytes = 0) {
+std::byte* address(const BufferSlice& slice, std::string_view what, int64_t bytes = 0) {
   check_slice(slice, bytes, what);
   slice.buffer->check_file();
   return static_cast<std::byte*>(slice.buffer->data()) + slice.offset;
@@ -159,10 +160,29 @@ void HostDevice::run_rounds(std::span<const Command> commands, std::span<const s
   context().thread_pool().parallel_for(static_cast<int64_t>(begins.size()) - 1, rounds);
 }
 
+/// Whether this is of a loop that has ended; a command that asks finds out.
+bool HostDevice::is_left_out(const Command& c) {
+  if (c.ended_by == nullptr) return false;
+  if (c.asks >= 0 && *c.ended_by == nullptr) {
+    const std::byte* words = address(c.buffers[static_cast<size_t>(c.asks)], "loop", c.bytes);
+    const auto is_zero = [words](int64_t i) {
+      int32_t word;
+      std::memcpy(&word, words + i * 4, sizeof(word));
+      return word == 0;
+    };
+    if (std::ranges::none_of(std::views::iota(int64_t{0}, c.bytes / 4), is_zero)) *c.ended_by = &c;
+  }
+  return *c.ended_by != nullptr;
+}
+
 void HostDevice::execute(int, std::span<const Command> commands, std::span<const TimelinePoint>,
                          uint64_t) {
   const InterruptCheck* interrupt = context().get_if<InterruptCheck>();
   for (size_t i = 0; i < commands.size();) {
+    if (is_left_out(commands[i])) {
+      ++i;
+      continue;
+    }
     if (commands[i].round >= 0) {
       const std::vector<size_t> begins = rounds_from(commands, i);
       run_rounds(commands, begins);

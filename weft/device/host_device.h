@@ -46,6 +46,7 @@ class HostDevice : public Device {
 
  private:
   void run(const Command& command, int64_t number, int64_t copy = 0);
+  static bool is_left_out(const Command& command);
   void run_rounds(std::span<const Command> commands, std::span<const size_t> begins);
   /// `copy`: of the buffers that workers have for themselves. Gives the status word it left.
   uint32_t launch(const Command& command, int64_t copy, bool backwards);

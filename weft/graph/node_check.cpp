@@ -293,10 +293,12 @@ const Row* row_of(Op op) {
   return is_alu(op) ? &kElementwise : nullptr;
 }
 
-/// Ops whose kernel form has fewer integers than ops.def lists: a range takes the axis' place.
+/// Scan's kernel form has fewer integers than ops.def lists: a range takes the axis' place. Few
+/// Repeats can end early.
 bool count_of_ints_fits(const Spec& s) {
   const Schema& names = schema(s.op);
   if (s.op == Op::Scan) return s.ints.size() == 1 || s.ints.size() == 2;
+  if (s.op == Op::Repeat) return s.ints.size() == 6 || s.ints.size() == 7;
   return names.open_ended() ? s.ints.size() >= names.fixed() : s.ints.size() == names.fixed();
 }
 

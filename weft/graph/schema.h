@@ -20,7 +20,7 @@ struct Field {
 struct Schema {
   bool text = false;  ///< Node::text() is used
   uint8_t count = 0;
-  std::array<Field, 6> fields{};
+  std::array<Field, 7> fields{};
 
   constexpr std::span<const Field> list() const { return {fields.data(), count}; }
   constexpr bool open_ended() const {

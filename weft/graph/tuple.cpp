@@ -56,6 +56,7 @@ FunctionParts::FunctionParts(NodeRef n) : slot(n->int_arg(2)) {
 
 RepeatParts::RepeatParts(NodeRef n)
     : count(n->int_arg(0)), reversed(n->int_arg(1) != 0), slot(n->int_arg(5)) {
+  if (n->ints().size() > 6) until = n->int_arg(6);
   Cut cut(n);
   stacked = cut.take(n->int_arg(2));
   whole = cut.take(n->int_arg(3));
@@ -182,6 +183,10 @@ const char* repeat_problem(const NodeSpec& s) {
       return "a carried value changes its shape or dtype";
   }
   if (s.src.size() == static_cast<size_t>(stacked + whole + carries)) return "has no result";
+  if (s.ints.size() == 6) return nullptr;
+  const int64_t until = s.ints[6];
+  if (until < 0 || until >= carries || inits[static_cast<size_t>(until)]->dtype != DType::I32)
+    return "what says that it is done is no carry in i32";
   return nullptr;
 }
 

@@ -36,6 +36,9 @@ struct RepeatParts {
   bool reversed;
   std::span<const NodeRef> stacked, whole, inits, nexts, outs;
   int64_t slot;  ///< of the first placeholder: stacked, whole, carries in this order
+  /// Which carry, in i32, ends it: once none of its elements is 0, rounds change nothing more that
+  /// is looked at afterwards, and may be left out. -1: none does.
+  int64_t until = -1;
 
   /// How deep bodies lie in each other below this one.
   int64_t level() const { return (slot - kInnerSlots) / kSlotsPerLevel; }

@@ -64,6 +64,12 @@ void bind_transforms(nb::module_& m) {
       },
       "f"_a, "carried"_a, "xs"_a, "reversed"_a, "count"_a);
   method(
+      m, "while_loop",
+      [](const std::function<Tensor(const Tensors&)>& condition, const TensorFunction& body,
+         const Tensors& carried,
+         int64_t most) { return while_loop(condition, body, carried, most, CallSite()); },
+      "condition"_a, "body"_a, "carried"_a, "most"_a);
+  method(
       m, "accumulate_gradients",
       [](const std::function<Tensor(const Tensors&)>& loss, const Tensors& batch, int64_t parts,
          bool mean) {

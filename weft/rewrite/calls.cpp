@@ -2,12 +2,16 @@
 
 #include <algorithm>
 
+#include "weft/base/error.h"
 #include "weft/graph/tuple.h"
 #include "weft/graph/walks.h"
 
 namespace weft {
 
 namespace {
+
+// A file's functions that call each other twice would be any number of operations.
+constexpr size_t kMostMade = size_t{1} << 22;
 
 std::vector<NodeRef> bodies_on(Graph& g, std::span<const NodeRef> bodies, int64_t slot,
                                std::span<const NodeRef> inputs) {
@@ -59,6 +63,9 @@ NodeRef InlinedCalls::result(Graph& g, NodeRef get) {
             known_.set(n, true);
             made_.emplace_back(n, call);
           });
+    if (made_.size() > kMostMade)
+      fail("calls.size", "what functions call is more than {} operations: realize parts of it",
+           kMostMade);
   }
   return results[static_cast<size_t>(get->int_arg(0))];
 }

@@ -16,13 +16,16 @@ void CapturedSteps::append(const CompiledSchedule& of, std::span<const int> buff
                            std::span<const int> variables, const CallSites& lines) {
   if (schedule.steps.empty()) schedule.steps.reserve(of.steps.size());  // most have one computation
   for (const CompiledStep& from : of.steps) {
-    CompiledStep step{from.kind,   from.kernel, from.buffers, from.variables,
-                      from.device, {},          from.round,   from.lengths.renumbered(variables)};
+    CompiledStep step{
+        from.kind, from.kernel, from.buffers, from.variables, from.device,
+        {},        from.round,  from.loop,    from.asks,      from.lengths.renumbered(variables)};
+    if (step.loop >= 0) step.loop += schedule.loops;
     for (int& b : step.buffers) b = buffers[static_cast<size_t>(b)];
     for (CompiledStep::Variable& v : step.variables)
       if (v.position >= 0) v.position = variables[static_cast<size_t>(v.position)];
     add(std::move(step), lines.of(from.origins));
   }
+  schedule.loops += of.loops;
 }
 
 void CapturedSteps::add(CompiledStep step, const StepSites& sites) {

@@ -28,7 +28,8 @@ bool is_empty(const Command& c) {
 CommandList::CommandList(const CompiledSchedule& schedule)
     : schedule_(schedule),
       point_of_no_return_(schedule.steps.size()),
-      memory_(schedule.buffers.size()) {
+      memory_(schedule.buffers.size()),
+      ended_by_(static_cast<size_t>(schedule.loops)) {
   Begin end{0, 0};
   begins_.reserve(schedule.steps.size());
   for (const CompiledStep& s : schedule.steps) {
@@ -80,16 +81,26 @@ int64_t CommandList::bytes_copied(const CompiledStep& s) const {
   return schedule_.bytes_of(s.buffers[0], values());
 }
 
-Command CommandList::command(size_t step) const {
+Command CommandList::command(size_t step) {
   const CompiledStep& s = schedule_.steps[step];
   const Begin& begin = begins_[step];
   const auto slices = std::span(slices_).subspan(begin.slices, s.buffers.size());
-  if (!s.kernel) return Command::copy(slices[0], slices[1], bytes_copied(s));
+  const Command** ended_by = s.loop < 0 ? nullptr : &ended_by_[static_cast<size_t>(s.loop)];
+  if (!s.kernel) {
+    Command c = Command::copy(slices[0], slices[1], bytes_copied(s));
+    c.ended_by = ended_by;
+    return c;
+  }
   const auto vars = std::span(vars_).subspan(begin.vars, s.variables.size());
   Command c = Command::launch(*s.kernel->executable, slices, vars, s.kernel->items(vars));
   for (size_t axis = 0; axis < s.kernel->grid.size(); ++axis)
     c.grid[axis] = s.kernel->grid[axis](vars);
   c.round = s.round;
+  c.ended_by = ended_by;
+  if (s.asks >= 0) {
+    c.asks = s.asks;
+    c.bytes = schedule_.bytes_of(s.buffers[static_cast<size_t>(s.asks)], values());
+  }
   return c;
 }
 
@@ -206,6 +217,7 @@ void CommandList::run(Context& context, StepLines lines) {
   if (uncut_) cut_segments();
   if (unqueued_) queue_commands();
   note_writes();
+  std::ranges::fill(ended_by_, nullptr);
   points_.assign(segments_.size(), {});
   try {
     submit_all(context, lines);
@@ -363,6 +375,7 @@ TimelinePoint CommandList::run_one_by_one(Context& context, const Segment& s, co
     const uint64_t start = now_ns();
     point = submit(s, i, i + 1, i == s.begin ? waits : Points(), lines);
     wait(context, *s.device, point, i, lines);
+    if (const size_t q = queued_before(i); q < queued_.size() && is_left_out(queued_[q])) continue;
     const double seconds = static_cast<double>(now_ns() - start) * 1e-9;
     const CompiledKernel* k = schedule_.steps[i].kernel.get();
     const CommandReport report{
@@ -422,6 +435,17 @@ void CommandList::count(Context& context, double seconds) const {
   stats.flops += flops_;
   stats.bytes += bytes_;
   stats.seconds += seconds;
+  for (size_t q = 0; !ended_by_.empty() && q < queued_.size(); ++q) {
+    if (!is_left_out(queued_[q])) continue;
+    const CompiledKernel* kernel = schedule_.steps[queued_commands_[q]].kernel.get();
+    --(kernel ? stats.kernels : stats.copies);
+    stats.flops -= kernel ? kernel->flops : 0;
+    stats.bytes -= kernel ? kernel->bytes : 0;
+  }
+}
+
+bool CommandList::is_left_out(const Command& queued) {
+  return queued.ended_by && *queued.ended_by && &queued >= *queued.ended_by;
 }
 
 }  // namespace weft

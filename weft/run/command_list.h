@@ -62,12 +62,14 @@ class CommandList {
   void set(size_t step, size_t slot, BufferSlice slice);
   void add_step(const CompiledStep& step);
   void find_written();
-  Command command(size_t step) const;
+  Command command(size_t step);
   /// Whether it does, for the lengths that are set.
   bool runs(size_t step) const { return schedule_.steps[step].lengths.contain(values()); }
   std::span<const int64_t> values() const {
     return values_ ? std::span<const int64_t>(*values_) : std::span<const int64_t>();
   }
+  /// Whether it was, in the last run, as one of a loop that had ended.
+  static bool is_left_out(const Command& queued);
   int64_t bytes_copied(const CompiledStep& step) const;
   void cut_segments();
   void queue_commands();
@@ -107,10 +109,11 @@ class CommandList {
   // a short length leaves few.
   std::vector<Command> queued_;
   std::vector<uint32_t> queued_commands_;
-  bool unqueued_ = true;             // they are to be collected anew
-  std::vector<BufferSlice> slices_;  // of all commands, slot by slot
-  std::vector<int64_t> vars_;        // of all commands
-  std::vector<Begin> begins_;        // by command
+  bool unqueued_ = true;                  // they are to be collected anew
+  std::vector<BufferSlice> slices_;       // of all commands, slot by slot
+  std::vector<int64_t> vars_;             // of all commands
+  std::vector<Begin> begins_;             // by command
+  std::vector<const Command*> ended_by_;  // by loop: which of queued_ ended it early in this run
   std::vector<Segment> segments_;
   bool several_queues_ = false;   // segments depend on what is bound
   bool uncut_ = true;             // and that has changed since they were cut

@@ -55,8 +55,10 @@ CompiledSchedule outline(const Schedule& schedule, DeviceTable& devices) {
                            b.output, b.of_round ? std::max(1, device.target().threads) : 1});
   }
   for (const ScheduleStep& s : schedule.steps)
-    out.steps.push_back({s.kind, nullptr, s.buffers, {}, nullptr, s.origins, s.round});
+    out.steps.push_back(
+        {s.kind, nullptr, s.buffers, {}, nullptr, s.origins, s.round, s.loop, s.asks});
   out.outputs = schedule.outputs;
+  out.loops = schedule.loops;
   return out;
 }
 

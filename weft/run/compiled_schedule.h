@@ -81,6 +81,7 @@ struct CompiledStep {
   Device* device;                 ///< that runs it
   std::vector<uint64_t> origins;  ///< ScheduleStep::origins
   int64_t round = -1;             ///< ScheduleStep::round
+  int loop = -1, asks = -1;       ///< ScheduleStep::loop, asks
   Lengths lengths = {};           ///< it runs for
 
   /// Whether it writes the buffer of that slot. Simplifying a kernel may have left its last slots
@@ -96,6 +97,7 @@ struct CompiledSchedule {
   std::vector<CompiledBuffer> buffers;
   std::vector<CompiledStep> steps;
   std::vector<int> outputs;          ///< buffer of each output
+  int loops = 0;                     ///< that may end early
   mutable RecordedAs recorded = {};  ///< under RunState::mutex
 
   int64_t bytes_of(int buffer, std::span<const int64_t> values) const;

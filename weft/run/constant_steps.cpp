@@ -181,6 +181,7 @@ void DividedPlan::divide(CapturedSteps steps, const std::vector<bool>& runs) {
   for (CapturedSteps* part : {&constant, &each_call}) {
     part->schedule.variables = steps.schedule.variables;
     part->schedule.buffers = steps.schedule.buffers;
+    part->schedule.loops = steps.schedule.loops;
     const size_t count = part == &each_call ? each : runs.size() - each;
     part->schedule.steps.reserve(count);
   }

@@ -11,6 +11,7 @@
 #include "weft/graph/print.h"
 #include "weft/graph/tuple.h"
 #include "weft/graph/verify.h"
+#include "weft/rewrite/calls.h"
 
 namespace weft {
 namespace {
@@ -47,6 +48,7 @@ class Reader {
     while (!in_graph_) fact(next_line());
     out_.roots = parse_graph(*out_.graph, rest_, strformat("{}, after line {}", what_, line_));
     check();
+    inline_calls();
     return std::move(out_);
   }
 
@@ -159,8 +161,7 @@ class Reader {
 
   /// What would reach beyond the file: memory of a context, kernels of somebody else's.
   static bool is_foreign(Op op) {
-    return op == Op::Buffer || op == Op::Bind || op == Op::Function || op == Op::Call ||
-           op == Op::Custom;
+    return op == Op::Buffer || op == Op::Bind || op == Op::Function || op == Op::Custom;
   }
 
   void check() const {
@@ -175,6 +176,12 @@ class Reader {
     for (NodeRef root : out_.roots)
       if (root->dtype == DType::Void || root->dtype == DType::Index)
         bad("it returns a {}, which is no array", summary(root));
+  }
+
+  /// Functions are written once, whoever calls them; a program is what they compute.
+  void inline_calls() {
+    const InlinedCalls inlined(*out_.graph, out_.roots);
+    for (NodeRef& root : out_.roots) root = inlined.image(root);
   }
 
   void check_variable(NodeRef n) const {

@@ -8,7 +8,6 @@
 #include "weft/device/device.h"
 #include "weft/graph/binary.h"
 #include "weft/graph/index_value.h"
-#include "weft/run/run_state.h"
 #include "weft/target/cpu_features.h"
 
 namespace weft {
@@ -40,8 +39,8 @@ Repro circumstances(Context& context, std::span<const BoundVariable> variables,
 Repro repro_of(Context& context, const NormalForm& form,
                std::span<const std::shared_ptr<Buffer>> inputs, std::string_view failed) {
   Repro repro = circumstances(context, form.variables, failed);
-  const NormalForm::Nodes values = without_calls(context.get<RunState>().graph, form).values;
-  repro.roots = repro.graph->import_all(std::span<const NodeRef>(values.data(), values.size()));
+  // With calls: written out, they are many times as long.
+  repro.roots.assign(form.values.begin(), form.values.end());
   if (context.options().repro_data)
     for (size_t slot = 0; slot < inputs.size(); ++slot)
       repro.data[static_cast<int64_t>(slot)] = data_of(form.inputs[slot], *inputs[slot]);

@@ -17,7 +17,8 @@ class Buffer;
 class Context;
 
 /// The program of `form`, for the caller that holds RunState::mutex; with the data of its inputs
-/// where WEFT_REPRO_DATA asks for that. `inputs`: the memory of each slot.
+/// where WEFT_REPRO_DATA asks for that. `inputs`: the memory of each slot. Its roots are of the
+/// context's graph: it is to be written before the caller lets go of the mutex.
 Repro repro_of(Context& context, const NormalForm& form,
                std::span<const std::shared_ptr<Buffer>> inputs, std::string_view failed);
 

@@ -114,8 +114,10 @@ class Joiner {
       for (CompiledStep::Variable& v : step.variables)
         if (v.position >= 0) v.position = variables[static_cast<size_t>(v.position)];
       step.lengths = lengths;
+      if (step.loop >= 0) step.loop += out_.loops;
       out_.steps.push_back(std::move(step));
     }
+    out_.loops += of.loops;
   }
   CompiledSchedule take() { return std::move(out_); }
 

@@ -332,6 +332,13 @@ struct Emitter::Round {
     return whole || (slot < constant.size() && constant[slot]);
   }
   bool side_by_side() const { return parts.level() == kBlocksLevel && parts.count > 1; }
+  bool ends_early(const Schedule& body) const {
+    const bool stacks = body.outputs.size() > inits.size();
+    return parts.until >= 0 && !stacks && !side_by_side();
+  }
+  /// The first step of a round asks whether it is done, where rounds have left to finals what the
+  /// last one would: the rest may be left out then.
+  bool asks(int64_t round) const { return round > 0 && (parts.count - round) % 2 == 0; }
   /// Rounds write to finals and spares in turn, so that the last writes to finals.
   int after(int64_t round, size_t k) const {
     return ((parts.count - 1 - round) % 2 == 0 ? finals : spares)[k];
@@ -468,6 +475,18 @@ std::vector<bool> Emitter::steps_of_first_round(const Round& round, const Schedu
   return once;
 }
 
+namespace {
+
+/// A buffer that the kernel has already is not there twice: it would have to expect that two are
+/// the same.
+void ask(ScheduleStep& step, int buffer) {
+  auto at = std::ranges::find(step.buffers, buffer);
+  if (at == step.buffers.end()) at = step.buffers.insert(at, buffer);
+  step.asks = static_cast<int>(at - step.buffers.begin());
+}
+
+}  // namespace
+
 void Emitter::emit_rounds(Round& round, const Schedule& inner, const KernelPlan& k) {
   const std::vector<bool> once = steps_of_first_round(round, inner);
   std::vector<int> kernels;
@@ -480,8 +499,10 @@ void Emitter::emit_rounds(Round& round, const Schedule& inner, const KernelPlan&
          round.parts.count, inner.steps.size(), kMostSteps);
   for (NodeRef v : inner.variables)
     if (v->text() != place) out_.variables.push_back(plan_.g.import(v));
+  const int loop = round.ends_early(inner) ? out_.loops++ : -1;
   for (int64_t i = 0; i < round.parts.count; ++i) {
     round.enter(i);
+    bool asks = loop >= 0 && round.asks(i);
     for (size_t s = 0; s < inner.steps.size(); ++s) {
       if (i > 0 && once[s]) continue;
       ScheduleStep step = inner.steps[s];
@@ -490,8 +511,17 @@ void Emitter::emit_rounds(Round& round, const Schedule& inner, const KernelPlan&
       step.origins = k.origins;
       if (round.side_by_side()) step.round = i;
       step.fixed.push_back({place, round.parts.reversed ? round.parts.count - 1 - i : i});
+      if (loop >= 0)
+        step.loop = loop, step.asks = -1;
+      else if (step.loop >= 0)
+        step.loop += out_.loops;
+      if (asks && step.kind == ScheduleStep::Kind::Run) {
+        ask(step, round.finals[static_cast<size_t>(round.parts.until)]);
+        asks = false;
+      }
       out_.steps.push_back(std::move(step));
     }
+    if (loop < 0) out_.loops += inner.loops;
   }
 }
 

@@ -2,7 +2,8 @@
 // memory is in use: the gradient of a weight, say, as soon as what it is made of is there, instead
 // of at the end. All others come in the graph's order, which is one of depth first; but whoever
 // waits for nobody, as copies of weights and zeros to add to do, comes when the first of its
-// readers would.
+// readers would, and so does whoever waits for such kernels alone that are there for it, as a
+// weight that is decoded does for its scales.
 #include "weft/schedule/run_order.h"
 
 #include <algorithm>
@@ -72,15 +73,27 @@ class ListScheduler {
   void find_positions() {
     NodeMap<int> of_node(plan_.order.size());
     for (size_t i = 0; i < plan_.order.size(); ++i) of_node[plan_.order[i]] = static_cast<int>(i);
-    const auto of_root = [&](size_t k) { return of_node.at(plan_.kernels[k].root); };
-    for (size_t k = 0; k < kernels_.size(); ++k) {
-      State& kernel = kernels_[k];
-      kernel.position = of_root(k);
-      if (kernel.waiting > 0 || kernel.next.empty()) continue;
-      int first = of_root(static_cast<size_t>(kernel.next[0]));
-      for (int n : kernel.next) first = std::min(first, of_root(static_cast<size_t>(n)));
-      kernel.position = std::max(kernel.position, first);
-    }
+    for (size_t k = 0; k < kernels_.size(); ++k)
+      kernels_[k].position = of_node.at(plan_.kernels[k].root);
+    for (const bool leaves : {false, true})  // whose readers come later by then
+      for (size_t k = 0; k < kernels_.size(); ++k)
+        if (leaves ? kernels_[k].waiting == 0 : waits_for_its_own(k)) wait_for_reader(k);
+  }
+
+  bool waits_for_its_own(size_t k) const {
+    const std::vector<int>& before = plan_.kernels[k].after;
+    return kernels_[k].waiting > 0 && std::ranges::all_of(before, [&](int b) {
+             const State& leaf = kernels_[static_cast<size_t>(b)];
+             return leaf.waiting == 0 && leaf.next.size() == 1;
+           });
+  }
+
+  void wait_for_reader(size_t k) {
+    State& kernel = kernels_[k];
+    if (kernel.next.empty()) return;
+    const auto position = [&](int n) { return kernels_[static_cast<size_t>(n)].position; };
+    kernel.position =
+        std::max(kernel.position, position(std::ranges::min(kernel.next, {}, position)));
   }
 
   void find_memory(std::span<const int> physical) {

@@ -50,6 +50,11 @@ struct ScheduleStep {
   /// Steps in a row with rounds that never fall are of rounds that do not depend on each other; -1:
   /// of none.
   int64_t round = -1;
+  /// Of a Repeat that may end early: which of the schedule's. -1: of none.
+  int loop = -1;
+  /// Position among `buffers` (or behind those of the kernel) of one in i32: where none of its
+  /// elements is 0, this step and what follows of its loop may be left out. -1: it does not ask.
+  int asks = -1;
 };
 
 /// Why a value was fused into its consumer or materialised.
@@ -66,6 +71,7 @@ struct Schedule {
   std::vector<BufferSpec> buffers;
   std::vector<ScheduleStep> steps;
   std::vector<int> outputs;  ///< buffer of each requested output: its own
+  int loops = 0;             ///< that may end early
   std::vector<NodeRef> variables;
   std::vector<Decision> decisions;
 };

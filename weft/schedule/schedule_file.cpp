@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <type_traits>
+#include <utility>
 
 #include "weft/base/error.h"
 #include "weft/base/reader.h"
@@ -28,11 +29,11 @@ void describe(Archive& a, ScheduleStep::Fixed& f) {
 }
 template <class Archive>
 void describe(Archive& a, ScheduleStep& s) {
-  a(s.kind, s.kernel, s.buffers, s.origins, s.fixed, s.round);
+  a(s.kind, s.kernel, s.buffers, s.origins, s.fixed, s.round, s.loop, s.asks);
 }
 template <class Archive>
 void describe(Archive& a, Schedule& s) {
-  a(s.variables, s.kernels, s.buffers, s.steps, s.outputs);
+  a(s.variables, s.kernels, s.buffers, s.steps, s.outputs, s.loops);
 }
 
 template <class T>
@@ -170,7 +171,8 @@ class Checker {
   }
 
   bool is_sound() {
-    return has_variables() && std::ranges::all_of(s_.buffers, [&](auto& b) { return check(b); }) &&
+    return s_.loops >= 0 && std::cmp_less_equal(s_.loops, s_.steps.size()) && has_variables() &&
+           std::ranges::all_of(s_.buffers, [&](auto& b) { return check(b); }) &&
            std::ranges::all_of(s_.steps, [&](auto& step) { return check(step); }) && has_outputs();
   }
 
@@ -197,6 +199,7 @@ class Checker {
   bool check(const ScheduleStep& step) const {
     if (!std::ranges::all_of(step.buffers, [&](int b) { return below(b, s_.buffers.size()); }))
       return false;
+    if (step.loop < -1 || step.loop >= s_.loops || !asks_soundly(step)) return false;
     if (step.kind == ScheduleStep::Kind::Copy) return step.buffers.size() == 2;
     if (step.kind != ScheduleStep::Kind::Run || !below(step.kernel, needs_.size())) return false;
     const Needs& needs = needs_[static_cast<size_t>(step.kernel)];
@@ -205,6 +208,13 @@ class Checker {
     std::ranges::sort(given);
     return needs.last_slot < static_cast<int64_t>(step.buffers.size()) &&
            std::ranges::includes(given, needs.variables);
+  }
+
+  bool asks_soundly(const ScheduleStep& step) const {
+    if (step.asks == -1) return true;
+    if (step.loop < 0 || !below(step.asks, step.buffers.size())) return false;
+    const int buffer = step.buffers[static_cast<size_t>(step.asks)];
+    return s_.buffers[static_cast<size_t>(buffer)].dtype == DType::I32;
   }
 
   bool has_outputs() const {

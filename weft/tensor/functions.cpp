@@ -124,6 +124,14 @@ int64_t count_of(const Tensors& xs, const ScanOptions& options) {
   return xs[0].dim(0).max();
 }
 
+void check_until(const Tensors& carried, int64_t until) {
+  if (until == -1) return;
+  if (until < 0 || until >= std::ssize(carried))
+    fail("scan", "until is {}, of {} carried tensors", until, carried.size());
+  if (const DType dtype = carried[static_cast<size_t>(until)].dtype(); dtype != DType::I32)
+    fail("scan", "until names carried tensor {}, which is {}: make it i32", until, name(dtype));
+}
+
 /// No slice at all: what is carried stays, and stacks are empty.
 ScanResult scan_nothing(const ScanFunction& f, const Tensors& carried, const Tensors& xs) {
   Tensors slices;
@@ -149,16 +157,47 @@ ScanResult scan(const ScanFunction& f, const Tensors& carried, const Tensors& xs
   if (carried.empty() && xs.empty()) fail("scan", "needs something to carry or to go over");
   const int64_t count = count_of(xs, options);
   if (count > kMostRounds) fail("scan", "{} slices: at most {} are gone over", count, kMostRounds);
+  check_until(carried, options.until);
   if (count == 0) return scan_nothing(f, carried, xs);
   const RepeatBody results =
-      repeat({count, options.reversed, xs, {}, carried, options.apart},
-             [&f](const Tensors& slices, const Tensors&, const Tensors& state) {
+      repeat({count, options.reversed, xs, {}, carried, options.apart, options.until},
+             [&](const Tensors& slices, const Tensors&, const Tensors& state) {
                ScanResult made = f(state, slices);
                if (made.carried.empty() && made.stacked.empty())
                  fail("scan", "the body gives nothing");
+               if (options.until >= 0 && !made.stacked.empty())
+                 fail("scan", "{} tensors to be stacked of slices that may be left out (until {})",
+                      made.stacked.size(), options.until);
                return RepeatBody{std::move(made.carried), std::move(made.stacked)};
              });
   return {results.carried, results.outs};
+}
+
+Tensors while_loop(const std::function<Tensor(const Tensors&)>& condition,
+                   const TensorFunction& body, const Tensors& carried, int64_t most, CallSite at) {
+  const CallSiteScope site(at);
+  require_some("while_loop", carried);
+  if (most < 0) fail("while_loop", "at most {} rounds: give a number from 0 on", most);
+  if (most == 0) return carried;
+  const ScanFunction round = [&](const Tensors& state, const Tensors&) {
+    const Tensors given(state.begin(), state.end() - 1);
+    Tensors next = body(given);
+    require_same("while_loop", given, next);
+    const Tensor asked = condition(given);
+    if (asked.ndim() != 0)
+      fail("while_loop",
+           "the condition has shape {}: it is one number, as .any() or .max() give it",
+           asked.dims().text());
+    const Tensor done = (asked == 0) | (state.back() != 0);
+    for (size_t k = 0; k < next.size(); ++k) next[k] = done.where(given[k], next[k]);
+    next.push_back(done.cast(DType::I32));
+    return ScanResult{std::move(next), {}};
+  };
+  Tensors state = carried;
+  state.push_back(Tensor::zeros({}, DType::I32).to(carried[0].device()));
+  Tensors last = scan(round, state, {}, {.count = most, .until = std::ssize(carried)}).carried;
+  last.pop_back();
+  return last;
 }
 
 // ---- traces

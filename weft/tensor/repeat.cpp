@@ -1,4 +1,5 @@
 // Repeat nodes: bodies traced once, closed, and run as often as there are slices.
+#include "weft/base/small_vector.h"
 #include "weft/graph/tuple.h"
 #include "weft/rewrite/driver.h"
 #include "weft/tensor/split_repeat.h"
@@ -97,19 +98,19 @@ void append(std::vector<NodeRef>& to, const std::vector<NodeRef>& more) {
   to.insert(to.end(), more.begin(), more.end());
 }
 
-void require_same(const Tensors& carried, const Tensors& next) {
+}  // namespace
+
+void require_same(const char* tag, const Tensors& carried, const Tensors& next) {
   if (carried.size() != next.size())
-    fail("scan", "the body gives {} carried tensors of {}: give one for each", next.size(),
+    fail(tag, "the body gives {} carried tensors of {}: give one for each", next.size(),
          carried.size());
   for (size_t k = 0; k < next.size(); ++k)
     if (!(next[k].dims() == carried[k].dims()) || next[k].dtype() != carried[k].dtype())
-      fail("scan",
+      fail(tag,
            "carried tensor {} begins as {} {} and becomes {} {}: its shape and dtype must stay", k,
            name(carried[k].dtype()), carried[k].dims().text(), name(next[k].dtype()),
            next[k].dims().text());
 }
-
-}  // namespace
 
 std::vector<NodeRef> nodes_of(const Tensors& tensors) {
   std::vector<NodeRef> nodes;
@@ -139,12 +140,13 @@ NodeRef repeat_node(Graph& g, const TracedRepeat& r) {
   const int64_t slot = inner_slots_above(bodies);
   append(sources, closure.closed(outer, slot));
   const auto count = [](size_t n) { return static_cast<int64_t>(n); };
-  const int64_t ints[] = {in.count,
-                          in.reversed,
-                          count(r.slices.size()),
-                          count(r.whole.size() + closure.free().size()),
-                          count(r.carried.size()),
-                          slot};
+  SmallVector<int64_t, 7> ints{in.count,
+                               in.reversed,
+                               count(r.slices.size()),
+                               count(r.whole.size() + closure.free().size()),
+                               count(r.carried.size()),
+                               slot};
+  if (in.until >= 0) ints.push_back(in.until);
   return g.make({Op::Repeat, bodies[0]->dtype, sources, ints});
 }
 
@@ -195,8 +197,9 @@ RepeatBody repeat(const RepeatInputs& in, RepeatFunction function) {
   TracedRepeat r{in, {}, placeholders(in.whole), placeholders(in.carried), {}};
   for (const Tensor& x : in.stacked) r.slices.push_back(placeholder(x, without_first(x)));
   r.body = function(r.slices, r.whole, r.carried);
-  require_same(in.carried, r.body.carried);
-  if (in.count == 1 || in.apart) return repeated(std::move(r));
+  require_same("scan", in.carried, r.body.carried);
+  // What is split off runs for every round: also for those that are left out.
+  if (in.count == 1 || in.apart || in.until >= 0) return repeated(std::move(r));
   const SplitRepeat split(std::move(r));
   return split.results(repeated(split.rest(), split.offered()));
 }

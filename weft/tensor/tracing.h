@@ -46,6 +46,7 @@ struct RepeatInputs {
   /// Every round computes all of its own, so that memory is one round's: nothing is split off that
   /// could be computed for all rounds at once.
   bool apart = false;
+  int64_t until = -1;  ///< RepeatParts::until
 };
 /// What bodies make of a slice of each stack, of the whole tensors and of what is carried.
 struct RepeatBody {
@@ -54,6 +55,8 @@ struct RepeatBody {
 using RepeatFunction =
     FunctionRef<RepeatBody(const Tensors& slices, const Tensors& whole, const Tensors& carried)>;
 
+/// An error where what a body makes of what it carries is not like it.
+void require_same(const char* tag, const Tensors& carried, const Tensors& next);
 /// The last of what is carried, and stacks of outs. What the body reads from around itself becomes
 /// an input too. Its gradient runs the bodies again, backwards, from what was carried then.
 RepeatBody repeat(const RepeatInputs& inputs, RepeatFunction body);

@@ -82,6 +82,10 @@ struct ScanOptions {
   /// Every slice computes all of its own, in the memory of one slice. Otherwise what depends on
   /// nothing that is carried is computed for all slices at once.
   bool apart = false;
+  /// Which of `carried`, in i32, says when it is done: once none of its elements is 0, further
+  /// slices change nothing that you look at (that is yours to see to; while_loop() does), and a
+  /// device whose memory the host can look into leaves them out. Nothing is stacked then.
+  int64_t until = -1;
 };
 /// The body is traced, scheduled and compiled once, however many slices there are: a model of 126
 /// equal layers, their weights stacked, is one layer. Gradients run the body again, from the last
@@ -90,6 +94,19 @@ struct ScanOptions {
 /// changes its shape or dtype.
 ScanResult scan(const ScanFunction& f, const Tensors& carried, const Tensors& xs,
                 const ScanOptions& options = {}, CallSite = CallSite::here());
+
+/// `carried` after body(carried) again and again, while condition(carried), one number or bool for
+/// all, is not 0: at most `most` times, since everything is planned ahead. Where the host can look
+/// into the device's memory, no more rounds run than are needed, or one or two; elsewhere all
+/// `most` do, the rest without effect. Gradients always run all of them. In vmap every slice ends
+/// by itself.
+///
+///     Tensor root = while_loop(
+///         [&](const Tensors& c) { return (c[0] * c[0] - x).abs().max() > 1e-6; },
+///         [&](const Tensors& c) { return Tensors{(c[0] + x / c[0]) / 2}; }, {x}, 50)[0];
+Tensors while_loop(const std::function<Tensor(const Tensors&)>& condition,
+                   const TensorFunction& body, const Tensors& carried, int64_t most,
+                   CallSite = CallSite::here());
 
 /// loss(x, ...).backward() for a batch that is computed in `parts` micro-batches, one after the
 /// other: equal to it within the rounding of a sum of `parts` terms, with the memory of one

@@ -2,6 +2,7 @@
 
 #include "weft/base/context.h"
 #include "weft/graph/index_value.h"
+#include "weft/graph/tuple.h"
 #include "weft/rewrite/driver.h"
 
 namespace weft {
@@ -26,7 +27,7 @@ Storages params_of(Context& context, const RandomGraph& r, const eval::Inputs& b
   const std::vector<NodeRef> roots = bound(g, r, binding);
   Storages params(binding.params.size());
   for (NodeRef n : Toposort(roots)) {
-    if (n->op != Op::Param) continue;
+    if (n->op != Op::Param || is_inner_param(n)) continue;
     const auto slot = static_cast<size_t>(param_slot(n));
     params[slot] =
         storage_from_bytes(context, binding.params[slot].bytes(), n->dtype, n->shape->span());
@@ -41,7 +42,8 @@ Storages storages_of(Context& context, const RandomGraph& r, const eval::Inputs&
   const std::vector<NodeRef> roots = bound(g, r, binding);
   NodeMap<NodeRef> in_memory;
   for (NodeRef n : Toposort(roots))
-    if (n->op == Op::Param) in_memory[n] = params[static_cast<size_t>(param_slot(n))]->value();
+    if (n->op == Op::Param && !is_inner_param(n))
+      in_memory[n] = params[static_cast<size_t>(param_slot(n))]->value();
   Storages out;
   for (NodeRef n : roots)
     out.push_back(std::make_shared<Storage>(context, substitute(g, n, in_memory)));

@@ -21,7 +21,7 @@ from weft.helpers import Context, GlobalCounters, fetch, getenv
 from weft.function import function
 from weft.kernels import custom_kernel
 from weft.transforms import (accumulate_gradients, checkpoint, custom_gradient, grad, hessian, jacobian, jvp, scan,
-                             value_and_grad, vjp, vmap)
+                             value_and_grad, vjp, vmap, while_loop)
 
 _core.set_package_folder(os.path.dirname(__file__))
 
@@ -35,4 +35,5 @@ def __getattr__(name: str):
 __all__ = ["ArgumentError", "Context", "DType", "DTypeError", "DTypeNameError", "Device", "DeviceError", "Dim",
            "GlobalCounters", "InternalError", "JitError", "PassRecord", "Tensor", "TinyJit", "Variable", "__version__",
            "accumulate_gradients", "dtypes", "fetch", "checkpoint", "custom_gradient", "custom_kernel", "explain", "explain_passes",
-           "from_dlpack", "function", "getenv", "grad", "hessian", "jacobian", "jvp", "scan", "value_and_grad", "vjp", "vmap"]
+           "from_dlpack", "function", "getenv", "grad", "hessian", "jacobian", "jvp", "scan", "value_and_grad", "vjp", "vmap",
+           "while_loop"]

@@ -12,7 +12,7 @@ from weft import _core
 from weft._core import Tensor
 
 __all__ = ["accumulate_gradients", "checkpoint", "custom_gradient", "grad", "hessian", "jacobian", "jvp", "scan", "value_and_grad", "vjp",
-           "vmap"]
+           "vmap", "while_loop"]
 
 
 def _flatten(tree: Any, leaves: Any) -> Any:
@@ -148,6 +148,28 @@ def scan(f: Any, init: Any, xs: Any = None, length: Any = None, reverse: bool = 
         return following, outs
     last, stacked = _core.scan(body, carried, slices, reverse, length or 0)
     return _unflatten(carried_form, last), _unflatten(outs_form[0], stacked)
+
+
+def while_loop(condition: Any, f: Any, init: Any, most: int) -> Any:
+    """What is carried after f(carried) again and again, while condition(carried), one number or bool, is not 0.
+
+        root = while_loop(lambda r: (r * r - x).abs().max() > 1e-6, lambda r: (r + x / r) / 2, x, most=50)
+
+    init and what f gives are a tensor, or tuples, lists and dicts of them. At most `most` rounds, since everything
+    is planned ahead: where the host can look into the device's memory (CPU) no more of them run than are needed, or
+    one or two; elsewhere all do, the rest without effect. Both functions are traced once. Gradients run through
+    all `most` rounds; in vmap every slice ends by itself. A ValueError where f changes what is carried in
+    structure, shape or dtype, or the condition is not one number.
+    """
+    carried: list[Tensor] = []
+    form = _flatten(init, carried)
+
+    def body(state: Any) -> Any:
+        following: list[Tensor] = []
+        if _flatten(f(_unflatten(form, state)), following) != form:
+            raise ValueError("while_loop: what is carried changes its structure")
+        return following
+    return _unflatten(form, _core.while_loop(lambda state: condition(_unflatten(form, state)), body, carried, most))
 
 
 def accumulate_gradients(loss: Any, batch: Any, parts: int, reduction: str = "mean") -> Tensor:
