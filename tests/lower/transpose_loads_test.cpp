@@ -173,7 +173,7 @@ TEST(TransposeLoads, AfterWhatIsComputedOfThem) {
   for (const auto& [dtype, lanes] :
        {std::pair(DType::F32, 16), {DType::U8, 64}, {DType::I16, 32}, {DType::F16, 16}}) {
     SCOPED_TRACE(name(dtype));
-    const auto steps = [&, dtype = dtype, lanes = lanes](int64_t operands, auto value) {
+    const auto steps = [&](int64_t operands, auto value) {
       const Kernel kernel = computed(dtype, lanes, operands, value);
       return count(expect_same_on(target, kernel, numbers_of(kernel)), Op::Trn);
     };

@@ -401,6 +401,29 @@ TEST(Optimize, transposes_of_pages_go_by_squares) {
   }
 }
 
+/// Rows laid in blocks of eight, by registers that cannot transpose: what comes next of the rows
+/// goes next to what was stored.
+TEST(Optimize, rows_put_in_blocks_are_walked_along) {
+  for (const bool blocks : {true, false}) {
+    KernelBuilder b;
+    constexpr int64_t kLength = 256, kBlocks = 8, kEach = 8, kSize = kLength * kBlocks * kEach;
+    NodeRef along = b.range(kLength, 0), block = b.range(kBlocks, 1), row = b.range(kEach, 2);
+    const auto at = [&](NodeRef outer, int64_t length, NodeRef inner) {
+      return b.g.add(b.g.mul(outer, b.index(length)), inner);
+    };
+    NodeRef x = b.load(b.param(1, DType::F32, kSize), at(at(block, kEach, row), kLength, along));
+    NodeRef to = blocks ? at(at(block, kLength, along), kEach, row)
+                        : at(at(along, kBlocks, block), kEach, row);  // lines far apart
+    b.store(b.param(0, DType::F32, kSize), to, x);
+    const Kernel kernel = b.kernel();
+    OptimizeReport report;
+    optimize_kernel(kernel, target_with_bits(256), {true, &report});
+    EXPECT_EQ(joined(report.applied).find(" inside ") != std::string::npos, blocks)
+        << joined(report.applied);
+    expect_kept(kernel, {zeros(DType::F32, kSize), numbers(DType::F32, kSize)}, 256);
+  }
+}
+
 /// The channels of images, put apart: few loops are left around places, of which each item has a
 /// run instead of one, whose number would have to be taken apart.
 TEST(Optimize, items_of_single_elements_are_runs) {

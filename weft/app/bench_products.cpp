@@ -165,7 +165,8 @@ BenchCase attention(int64_t width, bool causal, bool backwards) {
 void add_products(std::vector<BenchCase>& cases) {
   cases.push_back(product_of("matmul {0} x {0} x {0}", {512, 1000, 1024, 2048, 4096}, -1, -1, -1));
   cases.push_back(product_of("matmul 4096 x 4096 x {}", {1, 4, 16, 64}, 4096, 4096, -1));
-  cases.push_back(product_of("matmul {} x 4096 x 4096", {1, 4, 16, 64}, -1, 4096, 4096));
+  cases.push_back(product_of("matmul {} x 4096 x 4096", {1, 4, 16, 64, 256}, -1, 4096, 4096));
+  cases.push_back(product_of("matmul {} x 3072 x 5000", {32, 128, 1024}, -1, 3072, 5000));
   cases.push_back(square_product(DType::F64, DType::F64, "a @ b"));
   cases.push_back(square_product(DType::I32, DType::I32, "a @ b"));
   cases.push_back(square_product(DType::BF16, DType::BF16, "a @ b"));

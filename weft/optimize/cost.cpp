@@ -424,10 +424,34 @@ bool CostModel::outruns_l3(const Tiling& tiling) const {
          far_cycles(*most, tiling, traffic(*most, tiling).fresh) > busy_cycles(*most, tiling);
 }
 
+/// Outside of reductions, the range of vectors that are stored lane by lane, in lines that the next
+/// vector goes on with as it does in those it is loaded from: rows of a transposition that
+/// registers do not do. -1 where there is none.
+int CostModel::along_scattered(const Body& body, const Tiling& tiling) const {
+  const RangeMask vectors = body.deps & tiling.vectors;
+  if (body.own != 0 || vectors == 0) return -1;
+  const auto v = static_cast<size_t>(std::countr_zero(vectors));
+  bool scattered = false;
+  for (uint32_t i : body.accesses) {
+    const Access& a = info_.accesses[i];
+    if ((a.deps & vectors) == 0 || ((a.opaque | a.masked) & vectors) != 0) return -1;
+    const int64_t step = std::abs(a.stride[v]);
+    if (a.is_store()) {
+      const int64_t bytes = step * bits(a.node->src(0)->dtype) / 8;
+      if (step <= a.unit() || bytes > Machine::kLine) return -1;
+      scattered = true;
+    } else if (step != a.unit()) {
+      return -1;
+    }
+  }
+  return scattered ? static_cast<int>(v) : -1;
+}
+
 /// Outside of reductions, the range along which tiles lie side by side in memory, where there is
 /// more than one: of what is transposed, or waits for memory.
 int CostModel::stored_along(const Body& body, const Tiling& tiling) const {
-  const int along = along_rows(body, tiling);
+  int along = along_rows(body, tiling);
+  if (along < 0) along = along_scattered(body, tiling);
   if (along >= 0 || !info_.has_folds() || stream_cycles(body, tiling) <= busy_cycles(body, tiling))
     return along;
   return stored_next(body, tiling, 0);

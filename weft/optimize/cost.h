@@ -133,6 +133,7 @@ class CostModel {
   int64_t held_for(size_t access, size_t range) const;
   double elements_of(size_t access, size_t range, double lanes) const;
   double tested_lanes(const Tiling& tiling, size_t range) const;
+  int along_scattered(const Body& body, const Tiling& tiling) const;
   int stored_along(const Body& body, const Tiling& tiling) const;
   bool stored_once(const Access& a, const Tiling& tiling) const;
   double port_cycles(const Body& body, const Tiling& tiling) const;

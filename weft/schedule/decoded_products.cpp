@@ -28,8 +28,12 @@ constexpr double kSmaller = 2, kMuchSmaller = 32;
 constexpr size_t kLargest = 2000;   // nodes of what decodes
 constexpr size_t kMostTerms = 100;  // and of sums that are looked into
 // So many rows share what is decoded in the registers of a tile (six of Q4_0, 4096 x 4096: 1.05 ms;
-// 0.75 for three, and 2.2 for eight by blocks).
-constexpr double kRowsInRegisters = 6;
+// 0.75 for three, and 2.2 for eight by blocks). More where decoding is casting: 16 matrices of 2048
+// x 8192 of F16, 8 and 12 rows 27 and 34 ms, by blocks 50 and 72; with 16 registers likewise. From
+// 16 rows on, which fill vectors and tiles of blocks, long rows lose (a step of 16 texts in F16 of
+// 1.1 B: 44 tokens/s, and 68 by blocks).
+constexpr double kRowsInRegisters = 6, kRowsOfCasts = 15;
+constexpr int kCasts = 3;  // from f16 to bf16 and to f32
 // Vectors of as many rows need no copy of what was decoded (4096 x 4096 of Q4_0, 64 rows: 6.0 ms,
 // and 7.7 with vectors of columns; 128 rows take the same either way).
 constexpr double kVectorsOfRows = 128;
@@ -105,6 +109,11 @@ int64_t step(Graph& g, const Reading& read, size_t axis) {
   return split_stride(g, place, read.along[axis], s) ? s.coefficient : 0;
 }
 
+/// How many rows share in the registers of a tile what is decoded for their product.
+double rows_in_registers(const Cone& cone) {
+  return cone.work <= kCasts ? kRowsOfCasts : kRowsInRegisters;
+}
+
 /// Its rows lie side by side, each as long as the sum.
 bool has_rows(Graph& g, NodeRef other, const Reading& matrix, DecodedProduct& out) {
   const Reading beside(g, other);
@@ -135,10 +144,10 @@ bool is_decoded_product(Graph& g, NodeRef reduce, const Target& target,
     if (!is_decoded(of, target.machine, kept ? 1 : kDecodes, cone)) continue;
     const Reading matrix(g, x->src(i));
     const double elements = matrix.elements();
+    const double few = rows_in_registers(cone);
     out = {reduce, x, x->src(i), summed, summed, {}, std::move(cone.leaves)};
     if (elements == largest_numel(of->shape->span()) &&
-        largest_numel(x->shape->span()) > kRowsInRegisters * elements &&
-        has_rows(g, x->src(1 - i), matrix, out))
+        largest_numel(x->shape->span()) > few * elements && has_rows(g, x->src(1 - i), matrix, out))
       return true;
   }
   return false;
@@ -249,11 +258,28 @@ class ColumnBlocks {
     x = part(g_, x, p_.columns, int64_t{0}, int64_t{1});
     x = moved_axis(g_, x, p_.summed, 0);
     if (unit_) x = words_along(g_, narrow(x), 0, words_of(x, 0), unit_->depth);
-    x = give(g_.make(Op::Contiguous, x->dtype, {x}));
+    x = given_in_panels(x);
     x = chunk(moved_axis(g_, x, 0, p_.summed), chunk_ / (unit_ ? unit_->depth : 1));
     std::vector<NodeRef> dims(x->shape->span().begin(), x->shape->span().end());
     dims[p_.columns] = g_.index(width_);
     return expanded_to(x, dims);
+  }
+
+  /// A copy for all rounds, whose rows are vectors that lie one after the other down the sum: what
+  /// walks far from each to the next would have a copy like it made in every round.
+  NodeRef given_in_panels(NodeRef x) {
+    const int64_t panel = Machine::kLine * 8 / bits(x->dtype);
+    const auto several = [&](size_t a) { return x->dim(a)->vmax > 1; };
+    size_t rows = x->rank() - 1;
+    while (rows > 1 && !several(rows)) --rows;
+    if (rows == 0 || x->dim(rows)->op != Op::Const || x->dim(rows)->vmin % panel != 0)
+      return give(g_.make(Op::Contiguous, x->dtype, {x}));
+    const size_t last = x->rank();
+    const int64_t size = x->dim(rows)->vmin;
+    x = moved_axis(g_, with_axis(g_, x, rows, {size / panel, panel}), rows + 1, last);
+    x = moved_axis(g_, x, rows, 0);
+    x = moved_axis(g_, give(g_.make(Op::Contiguous, x->dtype, {x})), 0, rows);
+    return with_axis(g_, moved_axis(g_, x, last, rows + 1), rows, {size}, 2);
   }
 
   NodeRef narrow(NodeRef x) { return g_.make(Op::Cast, unit_->left, {x}); }
@@ -333,11 +359,12 @@ class ColumnBlocks {
 /// Whether a product of few rows decodes it, or what it is made of, for all of them at once.
 bool Planner::is_decoded_in_registers(NodeRef n, const std::vector<Use>& wanted, double total) {
   if (decoded_.contains(n)) return true;
-  if (target.vector_bits == 0 || wanted.size() != 1 || !in_reduce(wanted[0]) ||
-      total > kRowsInRegisters * largest_numel(n->shape->span()))
+  const double rows = total / largest_numel(n->shape->span());
+  if (target.vector_bits == 0 || wanted.size() != 1 || !in_reduce(wanted[0]) || rows > kRowsOfCasts)
     return false;
   Cone cone;
-  if (!is_decoded(n, target.machine, kDecodes, cone)) return false;
+  if (!is_decoded(n, target.machine, kDecodes, cone) || rows > rows_in_registers(cone))
+    return false;
   for (NodeRef part : cone.nodes) decoded_[part] = true;
   return true;
 }

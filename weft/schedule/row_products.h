@@ -1,5 +1,6 @@
-// Products of few rows with a large matrix, which comes from memory once: chunks of its rows, which
-// prefetchers follow, for a block of its columns, whose sums so far stay in L2.
+// Products of rows with a large matrix, which comes from memory once: for a block of its columns,
+// whose sums so far stay in L2, chunks of its rows. Few rows read them as they lie, where
+// prefetchers follow; more have them packed.
 #pragma once
 #include "weft/graph/graph.h"
 #include "weft/schedule/constants.h"
