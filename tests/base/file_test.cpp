@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <bit>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -79,6 +80,31 @@ TEST_F(FileTest, LetsPagesGoAndFindsThemAgain) {
   EXPECT_TRUE(before == 0 || resident_memory().now < left);
   EXPECT_EQ(sum(), bytes * 'x');
   file.let_go(file.bytes().subspan(7, 9));  // less than a page: nothing
+}
+
+TEST_F(FileTest, LargeOnesBeginWhereHugePagesDo) {
+  constexpr size_t kHuge = size_t{2} << 20;
+  for (const size_t bytes : {kHuge, kHuge + 1, 3 * kHuge - 1}) {
+    std::ofstream(at("a"), std::ios::binary) << std::string(bytes, 'x');
+    const MappedFile file(at("a"));
+    EXPECT_EQ(std::bit_cast<uintptr_t>(file.bytes().data()) % kHuge, 0U);
+    EXPECT_EQ(file.text(), std::string(bytes, 'x'));
+  }
+}
+
+TEST_F(FileTest, FetchesPagesAtOnce) {
+  const size_t bytes = size_t{32} << 20;
+  std::ofstream(at("a"), std::ios::binary) << std::string(bytes, 'x');
+  const MappedFile file(at("a"));
+  file.fetch({});
+  const int64_t before = resident_memory().now;
+  file.fetch(file.bytes().subspan(5, bytes - 10));
+  const int64_t fetched = resident_memory().now - before;
+  EXPECT_TRUE(before == 0 || fetched == 0 || fetched > (int64_t{24} << 20)) << fetched;
+  EXPECT_EQ(file.text(), std::string(bytes, 'x'));
+  // What another program cut off meanwhile is no fault.
+  std::filesystem::resize_file(at("a"), bytes / 2);
+  file.fetch(file.bytes());
 }
 
 TEST_F(FileTest, MissingEmptyAndDirectoryAreErrors) {

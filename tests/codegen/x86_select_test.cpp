@@ -158,6 +158,18 @@ TEST_P(X86Select, CastsToIntegersTestWhatTheyMust) {
   }
 }
 
+TEST_P(X86Select, ShiftsByOneNumberTakeItFromTheInstruction) {
+  for (const DType dtype : {DType::I32, DType::U32}) {
+    const auto code =
+        selected(GetParam(), dtype, dtype, 8, [](ProgramBuilder& b, NodeRef x, NodeRef) {
+          NodeRef by = b.emit(Op::Splat, x->dtype, {b.constant(x->dtype, 3)}, {}, x->lanes);
+          return b.alu(Op::Shr, {x, by});
+        });
+    EXPECT_GE(count(code, {dtype == DType::I32 ? Form::VPsraDi : Form::VPsrlDi}), 1) << name(dtype);
+    EXPECT_EQ(count(code, {Form::VPsravD, Form::VPsrlvD}), 0) << name(dtype);
+  }
+}
+
 /// What was an integer is no subnormal number, which the instruction would take for 0.
 TEST_P(X86Select, IntegersBecomeBfloatsByTheInstruction) {
   const CpuFeatures cpu = CpuFeatures::detect().up_to(GetParam());
@@ -211,6 +223,42 @@ TEST_P(X86Select, WhatTheNextItemReadsIsFetchedAhead) {
   EXPECT_EQ(fetched->address.displacement, 1600);
   program.flops = 1e11;
   EXPECT_EQ(count(select_x86(program, target).code, {Form::Prefetcht0}), 0);
+}
+
+/// out[8 i ...] = sum over j and four rows of x[(4 i + row) length + 8 j ...], in f16, of more than
+/// caches hold.
+LinearProgram sum_of_four_rows(int64_t length) {
+  ProgramBuilder b("rows");
+  NodeRef out = b.param(DType::F32, true), x = b.param(DType::F16);
+  NodeRef i = b.open(b.i32(64), Binding::Core);
+  NodeRef zero = b.emit(Op::Splat, DType::F32, {b.constant(DType::F32, 0)}, {}, 8);
+  NodeRef acc = b.emit(Op::Acc, DType::F32, {zero}, {0}, 8);
+  NodeRef j = b.open(b.i32(length / 8));
+  NodeRef first =
+      b.alu(Op::Add, {b.alu(Op::Mul, {i, b.i32(4 * length)}), b.alu(Op::Mul, {j, b.i32(8)})});
+  NodeRef sum = b.emit(Op::GetAcc, DType::F32, {acc}, {0}, 8);
+  for (int64_t row = 0; row < 4; ++row) {
+    NodeRef part = b.load(x, b.alu(Op::Add, {first, b.i32(row * length)}), 8);
+    sum = b.alu(Op::Add, {sum, b.emit(Op::Cast, DType::F32, {part}, {}, 8)});
+  }
+  b.emit(Op::SetAcc, DType::F32, {acc, sum}, {}, 8);
+  b.close(j);
+  b.store(out, b.alu(Op::Mul, {i, b.i32(8)}), b.emit(Op::GetAcc, DType::F32, {acc}, {1}, 8));
+  b.close(i);
+  LinearProgram program = b.build();
+  program.bytes = 1e9, program.flops = 1e9;
+  return program;
+}
+
+/// A line for all of them in each iteration, to L2 where L1 would not keep it, however long rows
+/// are.
+TEST_P(X86Select, RowsThatAreWalkedSideBySideAreFetchedInTheOrderOfMemory) {
+  const Target target = make_target("x86", CpuFeatures::detect().up_to(GetParam()), 1);
+  for (const auto& [length, near, later] : {std::tuple(800, 1, 0), {1600, 0, 1}, {8000, 0, 1}}) {
+    const std::vector<Instruction> code = select_x86(sum_of_four_rows(length), target).code;
+    EXPECT_EQ(count(code, {Form::Prefetcht0}), near) << length;
+    EXPECT_EQ(count(code, {Form::Prefetcht1}), later) << length;
+  }
 }
 
 /// Of packed weights, of which little is a lot of work: products of bytes are four in the time of

@@ -181,5 +181,27 @@ TEST_F(Products, BinaryLosses) {
   expect_near(x.mse_loss(y, Reduction::Sum), {1 + 99.0 * 99 + 100.0 * 100});
 }
 
+/// Beyond caches rows are multiplied block by block, in several ways by how many there are; whole
+/// numbers say whether each product is there once.
+TEST(ProductsOfTheMachine, RowsByALargeMatrix) {
+  Context context(Options::from_environment());
+  const ContextScope scope(context);
+  for (const int64_t columns : {4096, 4101}) {
+    const Tensor matrix = Tensor::randint(-3, 4, {701, columns}).realize();
+    for (const int64_t rows : {8, 13, 25, 40, 70, 300}) {
+      const Tensor x = Tensor::randint(-3, 4, {rows, 701}).realize();
+      const Tensor exact = x.matmul(matrix).realize();
+      const Tensor floats = matrix.cast(DType::F32).realize();
+      const Tensor y = x.cast(DType::F32).realize().matmul(floats) + 1;
+      EXPECT_FALSE((y - 1 != exact.cast(DType::F32)).any().item<bool>())
+          << rows << " x 701 x " << columns;
+      const Tensor down = x.T().cast(DType::F32).contiguous().realize();
+      const Tensor turned = floats.T().matmul(down);
+      EXPECT_FALSE((turned.T() != exact.cast(DType::F32)).any().item<bool>())
+          << columns << " x 701 x " << rows;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace weft

@@ -38,6 +38,9 @@ class MappedFile {
   void read(uint64_t offset, std::span<std::byte> out) const;
   // By several threads where that are many: one waits for the disk while another copies.
   void read(uint64_t offset, std::span<std::byte> out, ThreadPool& threads) const;
+  // Brings these bytes of it to memory at once, in the order of the disk: who will touch all of
+  // them would wait for it page by page.
+  void fetch(std::span<const std::byte> part) const;
   // These bytes of it need not stay in memory: who touches them again finds them in the file.
   void let_go(std::span<const std::byte> part) const;
   // Differs after somebody wrote to the file: its size and times of change.

@@ -272,6 +272,10 @@ std::shared_ptr<Buffer> Buffer::borrow(Device& device, const void* data, int64_t
 
 void Buffer::check_mapped() const { file_->check(); }
 
+void Buffer::fetch() const {
+  if (file_) file_->fetch({static_cast<const std::byte*>(data_), static_cast<size_t>(bytes_)});
+}
+
 void Buffer::let_go() const {
   if (file_) file_->let_go({static_cast<const std::byte*>(data_), static_cast<size_t>(bytes_)});
 }

@@ -104,7 +104,9 @@ class Buffer {
       check_mapped();
   }
   bool in_file() const { return file_ != nullptr; }
-  /// Of a mapped file the pages leave memory until somebody looks at them again.
+  /// Of a mapped file the pages come to memory at once.
+  void fetch() const;
+  /// They leave memory until somebody looks at them again.
   void let_go() const;
   const std::shared_ptr<const void>& owner() const { return owner_; }  ///< null: its own
   /// Bytes from `offset` on, of memory that the host can address. Of a file they are read, which

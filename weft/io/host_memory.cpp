@@ -65,9 +65,22 @@ std::shared_ptr<const void> memory_owner(const std::shared_ptr<HostView>& view) 
   return view->buffer->in_file() ? view->buffer->owner() : view;
 }
 
-void let_go(const Tensor& x) {
+namespace {
+
+/// Null where it has none of its own.
+std::shared_ptr<Buffer> buffer_of(const Tensor& x) {
   const Tensor attached = TensorAccess::attached(x);
-  if (!attached.is_view() && attached.cell()->realized()) attached.cell()->buffer()->let_go();
+  return attached.is_view() ? nullptr : attached.cell()->buffer();
+}
+
+}  // namespace
+
+void fetch(const Tensor& x) {
+  if (const auto buffer = buffer_of(x)) buffer->fetch();
+}
+
+void let_go(const Tensor& x) {
+  if (const auto buffer = buffer_of(x)) buffer->let_go();
 }
 
 Tensor strided_tensor(const std::byte* data, DType dtype, std::span<const int64_t> shape,

@@ -37,7 +37,9 @@ std::unique_ptr<HostView> host_copy(const Tensor& x);
 /// aligned, or in a file that machine code reads. weft never writes to it.
 Tensor borrowed_tensor(const void* data, DType dtype, std::span<const int64_t> shape,
                        std::shared_ptr<const void> owner);
-/// Of one in a mapped file the pages leave memory until somebody looks at them again.
+/// Of one in a mapped file the pages come to memory at once; the second lets them leave it until
+/// somebody looks at them again.
+void fetch(const Tensor& x);
 void let_go(const Tensor& x);
 /// A copy of elements with these strides, in elements.
 Tensor strided_tensor(const std::byte* data, DType dtype, std::span<const int64_t> shape,

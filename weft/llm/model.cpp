@@ -1,9 +1,12 @@
 #include "weft/llm/model.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 
 #include "weft/base/error.h"
+#include "weft/io/host_memory.h"
 #include "weft/llm/grammar.h"
 #include "weft/llm/lora.h"
 #include "weft/llm/model_file.h"
@@ -59,6 +62,16 @@ void check_options(const ModelOptions& o) {
     fail("llm.options", "{} tokens guessed ahead: 0 to {}", o.draft_tokens, kMostGuesses);
 }
 
+/// Brings weights from their file, all but those that a step looks up a few rows of: it would wait
+/// for them page by page. Not where they would push each other out of memory.
+void fetch_weights(const Weights& weights) {
+  const auto memory = ::sysconf(_SC_PHYS_PAGES) * ::sysconf(_SC_PAGESIZE);
+  if (weights.bytes() > memory / 2) return;
+  const bool tied = weights.find("output.weight") == nullptr;
+  for (const auto& [name, weight] : weights.all())
+    if (tied || name != "token_embd.weight") fetch(weight.stored);
+}
+
 ModelFile read_adapted(const std::string& path, const std::vector<LoraFile>& adapters) {
   ModelFile file = read_model(path);
   for (const LoraFile& adapter : adapters)
@@ -89,6 +102,7 @@ Model::Model(const ModelFile& file, text::Tokenizer tokenizer, const ModelOption
   if (o.draft_tokens > 0 && !o.draft_model.empty())
     drafter_ = model_drafter(o.draft_model, tokenizer_, o.slots, context_, o.cache, factors);
   weight_bytes_ = file.weights.bytes();
+  fetch_weights(file.weights);
   for (int64_t i = 0; i < o.slots; ++i)
     slots_.push_back(std::make_unique<Slot>(Slot{i, {}, nullptr}));
   end_tokens_ = config().end_tokens;

@@ -354,7 +354,7 @@ const MatrixUnit* Target::tile_unit(Op words, bool swapped) const {
   return nullptr;
 }
 
-// AVX-512's vpermi2d and vpermi2w; vpermi2b came later.
+// AVX-512's vpermt2d and vpermt2w; vpermt2b came later.
 bool Target::permutes_pairs(DType dtype) const {
   return machine_code && vector_bits == 512 && !is_bool(dtype) &&
          (bits(dtype) >= 16 || cpu.has(CpuFeature::Avx512vbmi));

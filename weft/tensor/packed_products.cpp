@@ -34,6 +34,13 @@ constexpr float kLargest = 127;
 
 using Combine = FunctionRef<Tensor(const Tensors& products)>;
 
+const Target& default_target() {
+  return Context::current().get<DeviceTable>().default_device().target();
+}
+
+/// Whether registers put words of two of them in any order.
+bool permutes_words() { return default_target().permutes_pairs(DType::U32); }
+
 /// Bytes that a weight is decoded from.
 struct PackedWeight {
   Tensor bytes;
@@ -172,7 +179,18 @@ Tensor of_words(const PackedWeight& w, const Dims& shape, const RoundedRows& row
   const Tensor first = m.coded.zero != 0 ? of_rows((sums * -m.coded.zero).contiguous())
                                          : Tensor::full({}, 0, DType::I32);
   const Tensor dot = dot4(of_columns(m.coded.codes), of_rows(words_of(rows.codes)), first);
-  Tensor sum = dot.cast(DType::F32) * of_rows(with) * of_columns(m.coded.scale);
+  Tensor sum = dot.cast(DType::F32);
+  if (permutes_words()) {
+    // Both scales of a part are multiplied before there is one for each word: four times fewer
+    // bytes beside the codes in L1 (2048 x 8192 of Q6_K by one row, Zen 4: 616 -> 430 us).
+    const Tensor row_scale = of_parts(rows.scale, m.blocks * m.parts).contiguous();
+    const Tensor scale =
+        row_scale.unflatten(1, {1, m.blocks, m.parts}) *
+        of_parts(m.coded.scale, m.parts).reshape({m.matrices, m.columns, m.blocks, m.parts});
+    sum = sum * scale.repeat_interleave(m.words, -1).unflatten(-1, {-1, kLanes});
+  } else {
+    sum = sum * of_rows(with) * of_columns(m.coded.scale);
+  }
   if (m.coded.min.defined())
     sum = add_product(sum, of_rows((-(sums.cast(DType::F32) * with)).contiguous()),
                       of_columns(m.coded.min));
@@ -181,10 +199,10 @@ Tensor of_words(const PackedWeight& w, const Dims& shape, const RoundedRows& row
 
 /// How many rows, at most, are best multiplied by words side by side: all where registers cannot
 /// transpose what columns side by side need.
-int64_t most_rows_by_words(Codec codec, const Target& target) {
+int64_t most_rows_by_words(Codec codec) {
   const CodecRow& format = row(codec);
   if (format.elements % (kLanes * kWord) != 0) return 0;
-  if (target.vector_bits > 0 && !target.permutes_pairs(DType::U32)) return kMostRows;
+  if (default_target().vector_bits > 0 && !permutes_words()) return kMostRows;
   return format.bytes * 8 > kBitsByWords * format.elements ? kFewRows : 0;
 }
 
@@ -281,9 +299,6 @@ bool is_narrow(const Tensor& weight) {
   return bits((n->op == Op::Cast ? n->src(0) : n)->dtype) <= 16 || packed_weight(weight);
 }
 
-const Target& default_target() {
-  return Context::current().get<DeviceTable>().default_device().target();
-}
 bool has_unit(FunctionRef<bool(const MatrixUnit&)> is_one) {
   return std::ranges::any_of(default_target().matrix_units, is_one);
 }
@@ -311,7 +326,7 @@ std::optional<ByBytes> by_bytes(const Tensor& x, const Tensor& weight) {
   if (many &&
       (each || !x.dims().is_static() || columns_of_block(weight.size(0), weight.size(1)) == 0))
     return std::nullopt;
-  const int64_t most = most_rows_by_words(packed->codec, default_target());
+  const int64_t most = most_rows_by_words(packed->codec);
   return ByBytes{*packed, many, most > 0 && (each || has_most_rows(x, most))};
 }
 
@@ -320,9 +335,9 @@ RoundedRows rounded_rows(const Tensor& x) {
   return rounded(x.cast(DType::F32).reshape({-1, x.size(-1)}));
 }
 
-Dims dims_of_product(const Tensor& x, const Tensor& weight) {
+Dims dims_of_product(const Tensor& x, const Dims& weight) {
   Dims shape = x.dims();
-  shape.back() = weight.size(-2);
+  shape.back() = weight[weight.size() - 2];
   return shape;
 }
 
@@ -336,7 +351,7 @@ std::optional<Tensor> combined_by_bytes(const Tensor& x, const Tensors& weights,
   }
   const auto forward = [&](const Tensors& in) {
     const Tensor y = of_many_rows(packed, weights[0].dims(), rounded_rows(in[0]), combine);
-    return Tensors{y.reshape(dims_of_product(x, weights[0]))};
+    return Tensors{y.reshape(dims_of_product(x, weights[0].dims()))};
   };
   const auto apart = [&](const Tensors& in) {
     Tensors products;
@@ -357,18 +372,26 @@ bool any_rows_by_bytes() { return multiplies_bytes() && !multiplies_bf16(); }
 std::optional<Tensor> product_by_bytes(const Tensor& x, const Tensor& weight) {
   const auto by = by_bytes(x, weight);
   if (!by) return std::nullopt;
-  const auto forward = [&](const Tensors& in) {
-    const RoundedRows rows = rounded_rows(in[0]);
-    const auto few = by->words ? of_words : of_few_rows;
-    const auto only = [](const Tensors& products) { return products[0]; };
-    const Tensor y = by->many ? of_many_rows({&by->weight, 1}, weight.dims(), rows, only)
-                              : few(by->weight, weight.dims(), rows);
-    return Tensors{y.reshape(dims_of_product(x, weight))};
-  };
-  const auto backward = [&](const Tensors&, const Tensors&, const Tensors& up) {
-    return Tensors{up[0].matmul(weight)};
-  };
-  return with_gradient(forward, backward, {x})[0];
+  const Dims shape = weight.dims();
+  const Codec codec = by->weight.codec;
+  Ints about{static_cast<int64_t>(codec), by->many, by->words};
+  for (const Dim& d : shape) about.push_back(d.value());
+  // A model's layers have some hundred products, and this takes thousands of operations.
+  return called("product_by_bytes", about, {x, by->weight.bytes}, [&](const Tensors& given) {
+    const PackedWeight packed{given[1], codec};
+    const auto forward = [&](const Tensors& in) {
+      const RoundedRows rows = rounded_rows(in[0]);
+      const auto few = by->words ? of_words : of_few_rows;
+      const auto only = [](const Tensors& products) { return products[0]; };
+      const Tensor y =
+          by->many ? of_many_rows({&packed, 1}, shape, rows, only) : few(packed, shape, rows);
+      return Tensors{y.reshape(dims_of_product(in[0], shape))};
+    };
+    const auto backward = [&](const Tensors&, const Tensors&, const Tensors& up) {
+      return Tensors{up[0].matmul(decode(packed.bytes, codec, shape))};
+    };
+    return with_gradient(forward, backward, {given[0]});
+  })[0];
 }
 
 std::optional<Factors> factors_named(std::string_view text) {

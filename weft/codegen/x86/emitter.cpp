@@ -118,6 +118,10 @@ Reg X86Emitter::all_blocks(std::vector<uint8_t> bytes, int width) {
   return made_once(width == 128 ? Form::VMovups : spread, width, data_constant(std::move(bytes)));
 }
 
+Reg X86Emitter::all_bytes(std::vector<uint8_t> bytes, int width) {
+  return made_once(Form::VMovups, width, data_constant(std::move(bytes)));
+}
+
 Reg X86Emitter::made_once(Form form, int width, const Address& from) {
   const auto [known, added] = made_once_.try_emplace({from.label, width}, kNoReg);
   if (added) {

@@ -68,6 +68,8 @@ class X86Emitter {
   Reg all_lanes(uint64_t bits, int element_bits, int width);
   /// The same of 16 bytes, in each 128 bits.
   Reg all_blocks(std::vector<uint8_t> bytes, int width);
+  /// The same of a register's own bytes.
+  Reg all_bytes(std::vector<uint8_t> bytes, int width);
 
   // ---- memory
   Address data_constant(std::vector<uint8_t> bytes);

@@ -33,7 +33,7 @@ constexpr std::pair<int, Form> kInsertions[] = {
     {8, Form::VPinsrB}, {16, Form::VPinsrW}, {32, Form::VPinsrD}, {64, Form::VPinsrQ}};
 /// Pieces of two registers in any order.
 constexpr std::pair<int, Form> kPairPermutations[] = {
-    {8, Form::VPermI2B}, {16, Form::VPermI2W}, {32, Form::VPermI2D}};
+    {8, Form::VPermT2B}, {16, Form::VPermT2W}, {32, Form::VPermT2D}};
 
 }  // namespace
 
@@ -202,16 +202,13 @@ Vector X86Selector::permuted(NodeRef n) {
     if (!order) return out;
     parts.emplace_back(static_cast<size_t>(part), std::move(*order));
   }
-  const auto constant = [&](std::vector<uint8_t> order) {
-    return load_vector(DType::I32, l.width / 32, data_constant(std::move(order))).parts[0];
-  };
   const Vector from = as_stored(n->src(0)->src(0));
   for (auto& [part, order] : parts) {
     Reg x = from.parts[part];
     if (!order.words.empty())
-      x = vector_op(Form::VPermD, l.width, constant(std::move(order.words)), x);
+      x = vector_op(Form::VPermD, l.width, all_bytes(std::move(order.words), l.width), x);
     if (!order.bytes.empty())
-      x = vector_op(Form::VPshufB, l.width, x, constant(std::move(order.bytes)));
+      x = vector_op(Form::VPshufB, l.width, x, all_bytes(std::move(order.bytes), l.width));
     out.parts.push_back(x);
   }
   return is_bool(n->dtype) ? numbers_to_mask(out.parts, DType::U8, n->lanes) : out;
@@ -324,7 +321,7 @@ Vector X86Selector::spread(NodeRef n) {
       order.resize(order.size() + static_cast<size_t>(unit / 8 - 1));
     }
     order.resize(static_cast<size_t>(l.width / 8), by_bytes ? 0x80 : 0);
-    const Reg by = load_vector(DType::I32, l.width / 32, data_constant(std::move(order))).parts[0];
+    const Reg by = all_bytes(std::move(order), l.width);
     out.parts.push_back(vector_of(l.width));
     if (by_bytes)
       emit(Form::VPshufB, 128, {out.parts.back(), from, by});
@@ -424,11 +421,12 @@ Vector X86Selector::transposed(NodeRef n) {
       order.resize(order.size() + static_cast<size_t>(unit / 8 - 1));
     }
   }
-  // The places are loaded to where the result will be: both operands stay as they are.
-  const Vector out = load_vector(DType::I32, l.width / 32, data_constant(std::move(order)));
+  // Of what is turned, a copy: to load the places into a register of their own would cost more.
+  const Reg out = vector_of(l.width);
+  emit(Form::VMovaps, l.width, {out, vector(n->src(0)).parts[0]});
   emit(usable_form(kPairPermutations, unit), l.width,
-       {out.parts[0], vector(n->src(0)).parts[0], vector(n->src(1)).parts[0]});
-  return {out.parts, size, lanes};
+       {out, all_bytes(std::move(order), l.width), vector(n->src(1)).parts[0]});
+  return {Parts{out}, size, lanes};
 }
 
 Reg X86Selector::lane(NodeRef vector_node, int k) {

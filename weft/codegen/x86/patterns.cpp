@@ -204,9 +204,10 @@ Vector X86Selector::vector_pattern(NodeRef n) {
       });
     const int64_t by = amount_of(n);
     if (by == 0) return vector(n->src(0));
-    if (by > 0 && (n->op == Op::Shl || is_unsigned(n->dtype))) {
-      const Form form = n->op == Op::Shl ? (quad ? Form::VPsllQi : Form::VPsllDi)
-                                         : (quad ? Form::VPsrlQi : Form::VPsrlDi);
+    const Form form = n->op == Op::Shl        ? (quad ? Form::VPsllQi : Form::VPsllDi)
+                      : is_unsigned(n->dtype) ? (quad ? Form::VPsrlQi : Form::VPsrlDi)
+                                              : (quad ? Form::VPsraQi : Form::VPsraDi);
+    if (by > 0 && usable(form)) {
       return part_by_part(n, [&](size_t p, int w) {
         return shifted_by(form, w, vector(n->src(0)).parts[p], static_cast<int>(by));
       });

@@ -189,7 +189,7 @@ class Search {
     const int64_t step = slopes_.along(n->src(1), loop) * size_of(n);
     if (size->op != Op::Const || size->vmin < 1 || step <= 0) return 0;
     const int64_t row = step * size->vmin;
-    return row < kPage && bytes % row == 0 && bytes >= kFewestRows * row ? size->vmin : 0;
+    return bytes % row == 0 && bytes >= kFewestRows * row ? size->vmin : 0;
   }
 
   /// The first load of a buffer fetches for all.
