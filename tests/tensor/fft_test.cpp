@@ -76,6 +76,17 @@ TEST_F(Fourier, ManyRealSignals) {
     }
 }
 
+/// 2 x 72 columns, which vectors divide, though no vector divides those of one matrix.
+TEST_F(Fourier, ColumnsOfManyMatrices) {
+  for (const int64_t n : {6, 30}) {
+    const Tensor x = sample({2, n, 72, 2}), rows = x.transpose(1, 2).contiguous();
+    const Tensor wanted = fft::fft(rows, 0, 2).transpose(1, 2);
+    expect_near(fft::fft(x, 0, 1), values(wanted), 1e-12);
+    expect_near(fft::fftn(x, {1, 2}), values(fft::fft(wanted.contiguous(), 0, 2)), 1e-11);
+    expect_near(fft::ifftn(fft::fftn(x, {2, 1}), {1, 2}), values(x), 1e-12);
+  }
+}
+
 TEST_F(Fourier, AxesNormsAndLengths) {
   const Tensor x = sample({3, 4, 2});
   const Tensor rows = fft::fft(x, 0, 0);
