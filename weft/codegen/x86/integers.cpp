@@ -20,6 +20,7 @@ Reg X86Selector::extended(Reg r, DType dtype) {
     emit(Form::Movsxd, 64, {to, r});
   else
     emit(Form::Mov, 32, {to, r});
+  extended_from_[to] = r;
   return to;
 }
 

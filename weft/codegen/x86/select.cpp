@@ -22,6 +22,7 @@ MachineProgram X86Selector::run() {
   const size_t entry_end = out_.code.size();
   reserve_local();
   find_conditions();
+  count_readers();
   for (NodeRef n : program_.code)
     if (!is_condition(n)) select(n);
   if (uses_tiles_) emit(Form::Tilerelease, 0, {});
@@ -56,10 +57,10 @@ void X86Selector::enter() {
 
 void X86Selector::select(NodeRef n) {
   scratch_top_ = local_bytes_;
+  if (ends_stretch_) ++stretch_, prefetched_.clear();
+  ends_stretch_ = n->op == Op::Store || n->op == Op::Range || n->op == Op::EndRange ||
+                  n->op == Op::If || n->op == Op::EndIf;
   if (n->op == Op::Load) loaded_in_.set(n, stretch_);
-  const bool ends_stretch = n->op == Op::Store || n->op == Op::Range || n->op == Op::EndRange ||
-                            n->op == Op::If || n->op == Op::EndIf;
-  if (ends_stretch) ++stretch_, prefetched_.clear();
   if (const Ahead* ahead = ahead_.find(n)) prefetch(n, *ahead);
   const NodeRef subject = n->op == Op::Store ? n->src(2) : n->op == Op::SetAcc ? n->src(1) : n;
   if (is_tile(subject)) return select_tile(n);
@@ -216,9 +217,34 @@ void X86Selector::prefetch(NodeRef n, const Ahead& ahead) {
   emit(x86::make(ahead.later ? Form::Prefetcht1 : Form::Prefetcht0, 8, {}, at));
 }
 
+void X86Selector::count_readers() {
+  for (NodeRef n : program_.code)
+    for (NodeRef x : n->src())
+      if (x->lanes == 1 && (x->op == Op::Load || x->op == Op::Add)) ++readers_[x];
+}
+
+/// What is added to the integer that lies where `store` puts the sum, which nobody else looks at;
+/// null where it stores anything else.
+NodeRef X86Selector::added_in_place(NodeRef store) const {
+  NodeRef sum = store->src(2);
+  if (sum->op != Op::Add || in_vector(sum->dtype) || bits(sum->dtype) < 32) return nullptr;
+  for (const size_t i : {size_t{0}, size_t{1}}) {
+    NodeRef x = sum->src(i);
+    if (may_read_again(x) && x->src(0) == store->src(0) && x->src(1) == store->src(1) &&
+        readers_.at(x) == 1 && readers_.at(sum) == 1)
+      return sum->src(1 - i);
+  }
+  return nullptr;
+}
+
 void X86Selector::store(NodeRef n) {
   const int32_t end = n->nsrc > 3 ? skip_unless(n->src(3)) : -1;
-  store_scalar(n->src(2)->dtype, value(n->src(2)), address_of(n->src(0), n->src(1)));
+  const DType dtype = n->src(2)->dtype;
+  const Address to = address_of(n->src(0), n->src(1));
+  if (NodeRef x = added_in_place(n))
+    emit(x86::make(Form::Add, bits(dtype), {kNoReg, low_bits(value(x))}, to));
+  else
+    store_scalar(dtype, low_bits(value(n->src(2))), to);
   if (end >= 0) place(end);
 }
 

@@ -1,5 +1,7 @@
 // The state of x86 selection, shared by its files.
 #pragma once
+#include <unordered_map>
+
 #include "weft/base/function_ref.h"
 #include "weft/codegen/x86/emitter.h"
 #include "weft/codegen/x86/read_ahead.h"
@@ -62,6 +64,7 @@ class X86Selector : X86Emitter {
   void prefetch(NodeRef n, const Ahead& ahead);
   void prefetch_lines(NodeRef n, const Ahead& ahead);
   void store(NodeRef n);
+  NodeRef added_in_place(NodeRef store) const;
   Address address_of(NodeRef param, NodeRef index);
   /// True where what an earlier load read can be read from memory again.
   bool may_read_again(NodeRef n) const;
@@ -74,6 +77,7 @@ class X86Selector : X86Emitter {
   Reg bool_op(NodeRef n);
   /// Comparisons that nothing but conditions of their own loop reads are made there, as flags.
   void find_conditions();
+  void count_readers();
   bool is_condition(NodeRef n) const {
     const bool* found = conditions_.find(n);
     return found && *found;
@@ -87,6 +91,11 @@ class X86Selector : X86Emitter {
   Reg select_integer(NodeRef n, x86::Condition when_b);
   /// `r` with the bits above the dtype's as they have to be.
   Reg extended(Reg r, DType dtype);
+  /// What `r` was extended from: memory takes its low bits alone.
+  Reg low_bits(Reg r) const {
+    const auto found = extended_from_.find(r);
+    return found == extended_from_.end() ? r : found->second;
+  }
   Reg wrapped(NodeRef n, Reg r);
 
   // ---- patterns.cpp: several ops as one instruction
@@ -239,12 +248,15 @@ class X86Selector : X86Emitter {
   SmallVector<Address, 8> prefetched_ = {};  // in this stretch
   NodeMap<Reg> values_;                      // of one lane
   NodeMap<bool> conditions_;
+  NodeMap<int> readers_;  // of loads and sums of one lane
+  std::unordered_map<Reg, Reg> extended_from_;
   std::vector<OpenLoop> loops_;
   std::vector<int32_t> ifs_;
   std::vector<Vector> vectors_;
   NodeMap<uint32_t> vector_at_;
   NodeMap<uint32_t> loaded_in_;  // the stretch each load is in
-  uint32_t stretch_ = 0;         // of instructions without stores, loops and conditions
+  uint32_t stretch_ = 0;         // of instructions without stores, loops and conditions,
+  bool ends_stretch_ = false;    // but for the last one
   Reg begin_ = kNoReg, end_ = kNoReg;
   Reg local_ = kNoReg;                   // where local memory begins,
   std::map<int64_t, int32_t> local_at_;  // and each of it there, by id
