@@ -170,6 +170,53 @@ TEST_P(X86Select, ShiftsByOneNumberTakeItFromTheInstruction) {
   }
 }
 
+/// out[i] = make(b, out, i).
+template <class Make>
+std::vector<Instruction> updated(const std::string& level, DType dtype, Make make) {
+  ProgramBuilder b("update");
+  NodeRef out = b.param(dtype, true);
+  NodeRef i = b.open(b.i32(64), Binding::Core);
+  b.store(out, i, make(b, out, i));
+  b.close(i);
+  const Target target = make_target("x86", CpuFeatures::detect().up_to(level), 1);
+  return select_x86(b.build(), target).code;
+}
+
+TEST_P(X86Select, WhatIsAddedToAnIntegerIsAddedInMemory) {
+  const auto in_memory = [](const std::vector<Instruction>& code) {
+    return std::ranges::count_if(code, [](const Instruction& i) {
+      return i.form == static_cast<uint16_t>(Form::Add) && i.has_memory;
+    });
+  };
+  for (const DType dtype : {DType::I32, DType::U32, DType::I64, DType::U64}) {
+    SCOPED_TRACE(std::string(name(dtype)));
+    const auto counts = updated(GetParam(), dtype, [&](auto& b, NodeRef out, NodeRef i) {
+      return b.alu(Op::Add, {b.load(out, i), b.constant(dtype, 1)});
+    });
+    EXPECT_EQ(in_memory(counts), 1);
+    EXPECT_EQ(count(counts, {Form::MovStore}), 0);
+    const auto doubled = updated(GetParam(), dtype, [&](auto& b, NodeRef out, NodeRef i) {
+      NodeRef x = b.load(out, i);
+      return b.alu(Op::Add, {x, x});
+    });
+    EXPECT_EQ(in_memory(doubled), 0) << "it is read twice";
+    const auto moved = updated(GetParam(), dtype, [&](auto& b, NodeRef out, NodeRef i) {
+      return b.alu(Op::Add, {b.load(out, b.alu(Op::Add, {i, b.i32(1)})), b.constant(dtype, 1)});
+    });
+    EXPECT_EQ(in_memory(moved), 0) << "it lies elsewhere";
+    const auto stale = updated(GetParam(), dtype, [&](auto& b, NodeRef out, NodeRef i) {
+      NodeRef x = b.load(out, i);
+      b.store(out, b.alu(Op::Add, {i, b.i32(1)}), b.constant(dtype, 7));
+      return b.alu(Op::Add, {x, b.constant(dtype, 1)});
+    });
+    EXPECT_EQ(in_memory(stale), 0) << "it may have been written since";
+  }
+  const auto narrow = updated(GetParam(), DType::I16, [&](auto& b, NodeRef out, NodeRef i) {
+    return b.alu(Op::Add, {b.load(out, i), b.constant(DType::I16, 1)});
+  });
+  EXPECT_EQ(in_memory(narrow), 0);
+}
+
 /// What was an integer is no subnormal number, which the instruction would take for 0.
 TEST_P(X86Select, IntegersBecomeBfloatsByTheInstruction) {
   const CpuFeatures cpu = CpuFeatures::detect().up_to(GetParam());

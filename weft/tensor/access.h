@@ -189,7 +189,9 @@ build::Extents broadcast(const char* tag, std::span<const NodeRef> operands);
 Ints per_axis(const char* tag, const char* what, const Ints& given, size_t count);
 /// x moved by one place towards the end of axis, `value` in front.
 Tensor delayed(const Tensor& x, int64_t axis, double value);
-/// gather() at places that are known to be in [0, n).
+/// Places that are known to be in [0, n), with bounds that say so: nothing tests them again.
+Tensor bounded(const Tensor& places, const Dim& n);
+/// gather() at such places.
 Tensor gather_inside(const Tensor& x, int64_t axis, const Tensor& places);
 /// scatter() of values to places that are all different, or outside [0, n): in any order.
 Tensor scatter_distinct(const Tensor& base, int64_t axis, const Tensor& places, const Tensor& src);

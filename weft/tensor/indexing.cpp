@@ -239,15 +239,6 @@ Tensor wrapped(const Tensor& positions, const Dim& n) {
   return ((i >= 0) & (i < size)).where(i, -1);
 }
 
-/// Places that are known to be inside, with bounds that say so: nothing tests them again.
-Tensor bounded(const Tensor& places, const Dim& n) {
-  NodeRef known = places.node();
-  if (n.min() != n.max() || n.min() == 0 || bits(places.dtype()) > 32 ||
-      (known->vmin >= 0 && known->vmax < n.min()))
-    return places;
-  return places.cast(DType::U32).minimum(n.max() - 1);
-}
-
 /// Gather and scatter with positions that count from the start.
 Tensor gather_at(const Tensor& x, int64_t axis, const Tensor& index) {
   const OpScope scope(x, CallSite::here());
@@ -515,6 +506,14 @@ Tensor scatter_distinct(const Tensor& base, int64_t axis, const Tensor& places, 
   return scatter_set(base, axis, places, src, 1);
 }
 
+Tensor bounded(const Tensor& places, const Dim& n) {
+  NodeRef known = places.node();
+  if (n.min() != n.max() || n.min() == 0 || bits(places.dtype()) > 32 ||
+      (known->vmin >= 0 && known->vmax < n.min()))
+    return places;
+  return places.cast(DType::U32).minimum(n.max() - 1);
+}
+
 Tensor permuted(const Tensor& x, int64_t axis, const Tensor& places) {
   return scatter_set(x, axis, bounded(places, x.dim(axis)), x, 2);
 }
@@ -535,7 +534,7 @@ int64_t counting_blocks(const Tensor& places, int64_t bins) {
   constexpr int64_t kLeastBlock = 4096;
   const int64_t n = std::max<int64_t>(1, places.size(-1));
   const int64_t rows = std::max<int64_t>(1, places.dims().product().max() / n);
-  const int64_t least = std::max(kLeastBlock, bins);
+  const int64_t least = std::max(kLeastBlock, 8 * bins);
   return std::clamp<int64_t>(std::min(kBlocks / rows, n / least), 1, kBlocks);
 }
 

@@ -17,8 +17,11 @@ namespace {
 // 48, 2048 elements 268 against 180).
 constexpr int64_t kMostCounted = 512;
 
-constexpr int kDigitBits = 8;
-constexpr int64_t kDigits = 256;  // of a pass: their counts lie in the L1 cache
+// Of a pass over few keys, whose counts and sums of counts cost as much as it does, and over many;
+// counts of both lie in the L1 cache. (65536 numbers of 32 bits in passes of 8 and of 11: 315 and
+// 275 us, Zen 5, two cores.)
+constexpr int kDigitBits = 8, kLongDigitBits = 11;
+constexpr int64_t kManyKeys = 1 << 15;
 
 /// positions[.., i] = i on the last axis.
 Tensor last_positions(const Tensor& x) {
@@ -104,15 +107,29 @@ Tensor filled_parts(const Tensor& key, int64_t parts) {
   return inside.where(padded, ~Tensor::zeros({}, key.dtype())).unflatten(-1, {parts, length});
 }
 
+/// How many lie before each element of the last axis, which holds counts.
+Tensor sums_before(const Tensor& counts) {
+  std::vector<DimPair> by(counts.ndim(), DimPair(0, 0));
+  by.back() = {1, 0};
+  return counts.pad(by).index({kEllipsis, Slice(0, counts.size(-1))}).cumsum(-1);
+}
+
 /// Where each element of (..., blocks, elements) goes when they are ordered by digit and, where
 /// that is equal, by where they are: how many have a smaller digit, or the same one in front.
-Tensor counting_places(const Tensor& digit) {
+Tensor counting_places(const Tensor& digit, int64_t digits) {
   const DType counter = build::position_dtype(digit.size(-1) * digit.size(-2));
-  const Tensor counts = added_at(digit, kDigits, Tensor::ones({}, counter));
-  const Tensor by_digit = counts.transpose(-1, -2).contiguous();
-  const Tensor flat = by_digit.flatten(-2, -1);
-  const Tensor before = (flat.cumsum(-1) - flat).reshape(by_digit.dims()).transpose(-1, -2);
-  return cumcount(before, -1, digit);
+  const Tensor counts = added_at(digit, digits, Tensor::ones({}, counter));
+  if (digit.size(-2) == 1) return cumcount(sums_before(counts), -1, digit);
+  const Tensor by_digit = counts.transpose(-1, -2);
+  const Tensor before = sums_before(by_digit.flatten(-2, -1)).reshape(by_digit.dims());
+  return cumcount(before.transpose(-1, -2), -1, digit);
+}
+
+/// How many passes order `n` keys of `width` bits, and by how many bits each.
+std::pair<int, int> passes_of(int64_t n, int width) {
+  const int most = n < kManyKeys ? kDigitBits : kLongDigitBits;
+  const int passes = (width + most - 1) / most;
+  return {passes, (width + passes - 1) / passes};
 }
 
 /// x with its elements, of one axis or two, at other places.
@@ -124,7 +141,9 @@ Tensor placed(const Tensor& x, const Tensor& place) {
 /// lowest first: counts, running sums and scatters. (Knuth, The Art of Computer Programming 3,
 /// 5.2.5.) Keys are equal but for their `width` low bits.
 Tensor radix_order(const Tensor& given, int width) {
-  const int64_t n = given.size(-1), blocks = counting_blocks(given, kDigits);
+  const int64_t n = given.size(-1);
+  const auto [passes, digit_bits] = passes_of(n, width);
+  const int64_t digits = int64_t{1} << digit_bits, blocks = counting_blocks(given, digits);
   Tensor key = filled_parts(given, blocks);  // what fills up comes last
   Tensor from = last_positions(key.flatten(-2, -1)).reshape(key.dims());
   // Key and position are one number where they fit.
@@ -132,12 +151,12 @@ Tensor radix_order(const Tensor& given, int width) {
   if (low > 0) key = key.cast(DType::U64) << low | from.cast(DType::U64);
   key = key.contiguous();
   from = from.contiguous();
-  for (int done = 0; done < width; done += kDigitBits) {
+  for (int pass = 0; pass < passes; ++pass) {
     // The place of the digit is data: one set of kernels does for all.
-    const Tensor shift = constant_table(std::vector<int32_t>{low + done}, {}, given);
+    const Tensor shift = constant_table(std::vector<int32_t>{low + pass * digit_bits}, {}, given);
     const Tensor by = shift.cast(key.dtype()) & (bits(key.dtype()) - 1);  // which says: in range
-    const Tensor digit = (key >> by & (kDigits - 1)).cast(DType::I32);
-    const Tensor place = counting_places(digit);
+    const Tensor digit = (key >> by & (digits - 1)).cast(DType::I32);
+    const Tensor place = counting_places(digit, digits);
     key = placed(key, place);
     if (low == 0) from = placed(from, place);
   }

@@ -218,8 +218,9 @@ Tensor bincount(const Tensor& x, const Tensor& weights, int64_t least, std::opti
     fail("bincount", "{} bins: give at least 0", std::min(least, size.value_or(0)));
   const bool none = x.dims().is_static() && x.numel() == 0;
   const int64_t bins = size ? *size : std::max(least, none ? 0 : checked_largest(x) + 1);
-  if (!weights.defined()) return counts_in_blocks(x, bins);
-  return added_at(x, bins, weights.cast(float_or_default(weights.dtype())));
+  const Tensor places = size ? x : bounded(x, Dim(bins));
+  if (!weights.defined()) return counts_in_blocks(places, bins);
+  return added_at(places, bins, weights.cast(float_or_default(weights.dtype())));
 }
 
 Tensor histc(const Tensor& x, int64_t bins, double low, double high, CallSite at) {

@@ -230,9 +230,10 @@ NodeRef X86Selector::added_in_place(NodeRef store) const {
   if (sum->op != Op::Add || in_vector(sum->dtype) || bits(sum->dtype) < 32) return nullptr;
   for (const size_t i : {size_t{0}, size_t{1}}) {
     NodeRef x = sum->src(i);
-    if (may_read_again(x) && x->src(0) == store->src(0) && x->src(1) == store->src(1) &&
-        readers_.at(x) == 1 && readers_.at(sum) == 1)
-      return sum->src(1 - i);
+    if (x->op != Op::Load || loaded_in_.at(x) != stretch_) continue;
+    const bool here = x->src(0) == store->src(0) && x->src(1) == store->src(1);
+    const bool whenever = x->nsrc == 2 || (store->nsrc > 3 && x->src(2) == store->src(3));
+    if (here && whenever && readers_.at(x) == 1 && readers_.at(sum) == 1) return sum->src(1 - i);
   }
   return nullptr;
 }
