@@ -63,6 +63,41 @@ int64_t resident() {
   return in_memory * ::sysconf(_SC_PAGESIZE);
 }
 
+/// Stored as it is, a sum needs its low bits alone; widened, it has wrapped before.
+TEST(X86Kernels, SumsWrapInMemoryAndBeforeTheyAreWidened) {
+  Context context(testing::quiet_options());
+  const ContextScope scope(context);
+  Device& device = context.get<DeviceTable>().open("CPU:X86");
+  for (const DType narrow :
+       {DType::I8, DType::U8, DType::I16, DType::U16, DType::I32, DType::U32}) {
+    testing::ProgramBuilder b("sums");
+    NodeRef sums = b.param(narrow, true), wide = b.param(DType::I64, true), x = b.param(narrow);
+    NodeRef i = b.open(b.i32(4), Binding::Core);
+    NodeRef sum = b.alu(Op::Add, {b.load(x, i), b.load(x, i)});
+    b.store(sums, i, sum);
+    b.store(wide, i, b.emit(Op::Cast, DType::I64, {sum}));
+    b.close(i);
+    const int64_t most = static_cast<int64_t>(int_max(narrow));
+    const int64_t given[] = {1, most, most - 1, int_min(narrow)};
+    const int64_t bytes = bits(narrow) / 8;
+    const auto in = device.allocate(4 * bytes), out = device.allocate(4 * bytes),
+               out_wide = device.allocate(4 * 8);
+    std::vector<std::byte> data(static_cast<size_t>(4 * bytes)), got = data;
+    for (size_t k = 0; k < 4; ++k) Value::of(narrow, given[k]).store(&data[k * bytes]);
+    device.copy_in({in.get()}, data);
+    testing::Loaded(device, {b.build()}).run(0, {{out.get()}, {out_wide.get()}, {in.get()}}, {}, 4);
+    int64_t got_wide[4];
+    device.copy_out(got, {out.get()});
+    device.copy_out(std::as_writable_bytes(std::span(got_wide)), {out_wide.get()});
+    for (size_t k = 0; k < 4; ++k) {
+      SCOPED_TRACE(std::string(name(narrow)) + " " + std::to_string(given[k]));
+      const int64_t expected = Value::of(narrow, 2 * given[k]).as_int();
+      EXPECT_EQ(Value::load(narrow, &got[k * bytes]).as_int(), expected);
+      EXPECT_EQ(got_wide[k], expected);
+    }
+  }
+}
+
 TEST(X86Kernels, EightThreadsCompileAndRunAtOnce) {
   Context context(testing::quiet_options());
   const ContextScope scope(context);

@@ -20,8 +20,14 @@ Reg X86Selector::extended(Reg r, DType dtype) {
     emit(Form::Movsxd, 64, {to, r});
   else
     emit(Form::Mov, 32, {to, r});
-  extended_from_[to] = r;
+  extended_from_[to] = {r, bits(dtype)};
   return to;
+}
+
+Reg X86Selector::low_bits(Reg r, DType dtype) const {
+  const auto found = extended_from_.find(r);
+  return found != extended_from_.end() && bits(dtype) <= found->second.bits ? found->second.from
+                                                                            : r;
 }
 
 /// Bounds are those before wrapping; where the result could wrap they are the whole dtype's.

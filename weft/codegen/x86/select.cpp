@@ -243,9 +243,9 @@ void X86Selector::store(NodeRef n) {
   const DType dtype = n->src(2)->dtype;
   const Address to = address_of(n->src(0), n->src(1));
   if (NodeRef x = added_in_place(n))
-    emit(x86::make(Form::Add, bits(dtype), {kNoReg, low_bits(value(x))}, to));
+    emit(x86::make(Form::Add, bits(dtype), {kNoReg, low_bits(value(x), dtype)}, to));
   else
-    store_scalar(dtype, low_bits(value(n->src(2))), to);
+    store_scalar(dtype, low_bits(value(n->src(2)), dtype), to);
   if (end >= 0) place(end);
 }
 

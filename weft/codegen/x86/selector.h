@@ -91,11 +91,8 @@ class X86Selector : X86Emitter {
   Reg select_integer(NodeRef n, x86::Condition when_b);
   /// `r` with the bits above the dtype's as they have to be.
   Reg extended(Reg r, DType dtype);
-  /// What `r` was extended from: memory takes its low bits alone.
-  Reg low_bits(Reg r) const {
-    const auto found = extended_from_.find(r);
-    return found == extended_from_.end() ? r : found->second;
-  }
+  /// A register with the same low bits of a number as `r`: what that was extended from.
+  Reg low_bits(Reg r, DType dtype) const;
   Reg wrapped(NodeRef n, Reg r);
 
   // ---- patterns.cpp: several ops as one instruction
@@ -249,7 +246,11 @@ class X86Selector : X86Emitter {
   NodeMap<Reg> values_;                      // of one lane
   NodeMap<bool> conditions_;
   NodeMap<int> readers_;  // of loads and sums of one lane
-  std::unordered_map<Reg, Reg> extended_from_;
+  struct Extension {
+    Reg from;
+    int bits;
+  };
+  std::unordered_map<Reg, Extension> extended_from_;
   std::vector<OpenLoop> loops_;
   std::vector<int32_t> ifs_;
   std::vector<Vector> vectors_;
