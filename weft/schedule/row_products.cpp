@@ -91,7 +91,10 @@ bool is_large(double bytes, double rows, const Machine& machine) {
 /// `least`, of `most`. What is left over is multiplied apart.
 int64_t width_of(const RowProduct& p, int64_t least, int64_t most) {
   const int64_t panel = panel_of(p.product->dtype), panels = p.size(p.columns) / panel;
-  const int64_t even = panel * largest_divisor(panels, most / panel);
+  const int64_t any = largest_divisor(panels, most / panel);
+  // Pairs make tiles of several panels (1024 x 3072 x 5000 by 13 panels 78 ms, by 12 71; Zen 5).
+  const int64_t pairs = panels % 2 == 0 ? 2 * largest_divisor(panels / 2, most / panel / 2) : 0;
+  const int64_t even = panel * (4 * pairs >= 3 * any ? pairs : any);
   return even >= least ? even : std::min(most / panel, panels) * panel;
 }
 
