@@ -372,6 +372,39 @@ TEST(Allocate, ConstantsAreComputedAgain) {
   EXPECT_EQ(Machine().run(p), expected);
 }
 
+/// However often something is used around a loop of many rounds, what that sums up has registers.
+TEST(Allocate, LoopsOfManyRoundsKeepTheirSums) {
+  constexpr int kSums = 5, kUses = 8;
+  MachineProgram p;
+  const Reg given = p.fresh(RegClass::General, 64), z = p.fresh(RegClass::General, 64);
+  p.code.push_back(make(Form::MovLoad, 64, {given}, Address{.displacement = 8}));
+  p.code.push_back(make(Form::Andn, 64, {z, given, given}));
+  p.code.push_back({.form = kLoopBegin});
+  std::vector<Reg> sums;
+  for (int k = 0; k < kSums; ++k) {
+    sums.push_back(p.fresh(RegClass::General, 64));
+    p.code.push_back(make(Form::Mov, 64, {sums.back(), z}));
+  }
+  p.code.push_back({.form = kLoopBegin, .immediate = 512});
+  const Reg factor = p.fresh(RegClass::General, 64);
+  p.code.push_back(make(Form::Andn, 64, {factor, sums[0], sums[1]}));
+  for (Reg sum : sums) p.code.push_back(make(Form::Add, 64, {sum, factor}));
+  p.code.push_back({.form = kLoopEnd});
+  for (int use = 0; use < kUses; ++use)
+    for (Reg sum : sums) p.code.push_back(make(Form::Add, 64, {sum, z}));
+  for (Reg sum : sums)
+    p.code.push_back(make(Form::MovStore, 64, {kNoReg, sum}, Address{.displacement = 64}));
+  p.code.push_back({.form = kLoopEnd});
+  codegen::allocate(p, Resized(kSums + 1));
+  bool inside = false;
+  for (const Instruction& i : p.code) {
+    if (i.form == kLoopBegin) inside = i.immediate > 0;
+    if (i.form == kLoopEnd) inside = false;
+    EXPECT_FALSE(inside && i.has_memory);
+  }
+  EXPECT_EQ(p.in_memory, 1);
+}
+
 TEST(Allocate, TheCheckFindsASharedRegister) {
   MachineProgram p;
   const Reg a = p.fresh(RegClass::General, 64), b = p.fresh(RegClass::General, 64);

@@ -47,6 +47,7 @@ class Finder {
   };
   struct Loop {
     int32_t begin;
+    float around;                   // weight of an access outside of it
     std::vector<uint32_t> carried;  // have a value before it, and are used in it
   };
 
@@ -115,10 +116,16 @@ class Finder {
     if (i.form == kLabel && i.label >= 0) end_skip(i.label);
     if (i.form == kLoopBegin) {
       inside_.push_back(loops_.size());
-      loops_.push_back({at, {}});
-      weight_ *= 10;
+      loops_.push_back({at, weight_, {}});
+      weight_ *= rounds_of(i);
     }
     if (i.form == kLoopEnd) leave_loop(at);
+  }
+
+  /// How often an access in a loop is weighted: beyond some hundred rounds it is all that counts.
+  static float rounds_of(const Instruction& begin) {
+    constexpr int64_t kUnknown = 10, kMost = 100;
+    return static_cast<float>(begin.immediate > 0 ? std::min(begin.immediate, kMost) : kUnknown);
   }
 
   /// What is first met later begins later, but for the operands of one instruction.
@@ -146,7 +153,7 @@ class Finder {
     Loop& loop = loops_[number];
     inside_.pop_back();
     ends_.push_back(number);
-    weight_ /= 10;
+    weight_ = loop.around;
     for (const Operand& o : operands(loop.begin, at)) {
       Interval& v = of_[o.v];
       if (v.begin >= 2 * loop.begin || counted_[o.v] == number) continue;

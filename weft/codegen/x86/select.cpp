@@ -127,7 +127,7 @@ void X86Selector::open_range(NodeRef n) {
     compare_with_limit(loop);
     jump(Form::Jcc, loop.end, x86::kGreaterEqual);
   }
-  emit(Instruction{.form = kLoopBegin});
+  emit(Instruction{.form = kLoopBegin, .immediate = std::max<int64_t>(0, loop.size)});
   place(loop.top);
   loops_.push_back(loop);
 }
