@@ -351,9 +351,7 @@ class Preparer {
     if (n->op == Op::Assign)
       if (NodeRef written = assigned_in_parts(n, src)) return written;
     if (n->op == Op::Bind || has_own_buffer(n)) return src[0];
-    // It counts in this memory.
-    if (n->op == Op::CumCount && !(src[0]->op == Op::Scan && sole_use(n->src(0))))
-      src[0] = owned(src[0], n);
+    if (n->op == Op::CumCount) src[0] = owned(src[0], n);  // it counts in this memory
     if (n->op == Op::Cat) return joined(n, src);
     if (NodeRef written = disjoint_sum(n)) return written;
     if (n->op == Op::Mul)
