@@ -170,13 +170,17 @@ TEST_P(X86Select, ShiftsByOneNumberTakeItFromTheInstruction) {
   }
 }
 
-/// out[i] = make(b, out, i).
+NodeRef below_ten(ProgramBuilder& b, NodeRef i) { return b.alu(Op::Lt, {i, b.i32(10)}); }
+
+/// out[i] = make(b, out, i), for all i or those below ten.
 template <class Make>
-std::vector<Instruction> updated(const std::string& level, DType dtype, Make make) {
+std::vector<Instruction> updated(const std::string& level, DType dtype, Make make,
+                                 bool masked = false) {
   ProgramBuilder b("update");
   NodeRef out = b.param(dtype, true);
   NodeRef i = b.open(b.i32(64), Binding::Core);
-  b.store(out, i, make(b, out, i));
+  NodeRef value = make(b, out, i);
+  b.store(out, i, value, masked ? below_ten(b, i) : nullptr);
   b.close(i);
   const Target target = make_target("x86", CpuFeatures::detect().up_to(level), 1);
   return select_x86(b.build(), target).code;
@@ -210,6 +214,15 @@ TEST_P(X86Select, WhatIsAddedToAnIntegerIsAddedInMemory) {
       return b.alu(Op::Add, {x, b.constant(dtype, 1)});
     });
     EXPECT_EQ(in_memory(stale), 0) << "it may have been written since";
+    for (const bool store_too : {false, true}) {
+      const auto masked = updated(
+          GetParam(), dtype,
+          [&](auto& b, NodeRef out, NodeRef i) {
+            return b.alu(Op::Add, {b.load(out, i, 1, below_ten(b, i)), b.constant(dtype, 1)});
+          },
+          store_too);
+      EXPECT_EQ(in_memory(masked), store_too ? 1 : 0) << "elsewhere it is 0 + 1";
+    }
   }
   const auto narrow = updated(GetParam(), DType::I16, [&](auto& b, NodeRef out, NodeRef i) {
     return b.alu(Op::Add, {b.load(out, i), b.constant(DType::I16, 1)});

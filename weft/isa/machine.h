@@ -41,7 +41,8 @@ constexpr size_t kMaxOperands = 4;
 /// Forms from here on are marks that every instruction set has; they have no bytes of their own.
 enum Pseudo : uint16_t {
   kLabel = 0xFF00,  ///< `label` is here
-  kLoopBegin,       ///< from here to the matching kLoopEnd instructions may run repeatedly
+  kLoopBegin,  ///< from here to the matching kLoopEnd instructions may run repeatedly: as often
+               ///< as its immediate says, where that is known and not 0
   kLoopEnd
 };
 

@@ -532,9 +532,10 @@ Tensor added_at(const Tensor& places, int64_t bins, const Tensor& x) {
 int64_t counting_blocks(const Tensor& places, int64_t bins) {
   constexpr int64_t kBlocks = 64;  // enough for every machine
   constexpr int64_t kLeastBlock = 4096;
+  constexpr int64_t kTimesBins = 8;  // what follows looks at the counts of all blocks
   const int64_t n = std::max<int64_t>(1, places.size(-1));
   const int64_t rows = std::max<int64_t>(1, places.dims().product().max() / n);
-  const int64_t least = std::max(kLeastBlock, 8 * bins);
+  const int64_t least = std::max(kLeastBlock, kTimesBins * bins);
   return std::clamp<int64_t>(std::min(kBlocks / rows, n / least), 1, kBlocks);
 }
 
