@@ -50,7 +50,8 @@ std::vector<float> all_over_f32(size_t count) {
 TEST(Lowered, FunctionsGiveTheSameBitsEverywhere) {
   constexpr int64_t kCount = 1 << 16;
   const std::vector<float> x = all_over_f32(kCount);
-  for (Op op : {Op::Trunc, Op::Rint, Op::Sqrt, Op::Neg, Op::Exp2, Op::Log2, Op::Sin, Op::Tan}) {
+  for (Op op :
+       {Op::Trunc, Op::Rint, Op::Sqrt, Op::Neg, Op::Exp2, Op::Log2, Op::Sin, Op::Cos, Op::Tan}) {
     std::vector<uint32_t> first;
     for (int64_t lanes : {1, 8}) {
       const auto make = [&] {

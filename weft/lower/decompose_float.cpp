@@ -204,6 +204,7 @@ constexpr Rule kHalfRules[] = {
     rule("exp2.half", exp2(x), cast(exp2(wide(x))), bits(x) == 16, kReal).as_move(),
     rule("log2.half", log2(x), cast(log2(wide(x))), bits(x) == 16, kReal).as_move(),
     rule("sin.half", sin(x), cast(sin(wide(x))), bits(x) == 16, kReal).as_move(),
+    rule("cos.half", op(Op::Cos, x), cast(op(Op::Cos, wide(x))), bits(x) == 16, kReal).as_move(),
     rule("tan.half", op(Op::Tan, x), cast(op(Op::Tan, wide(x))), bits(x) == 16, kReal).as_move(),
     rule("muladd.half", op(Op::MulAdd, x, y, z), cast(op(Op::MulAdd, wide(x), wide(y), wide(z))),
          bits(x) == 16, kReal).as_move(),
@@ -239,6 +240,7 @@ constexpr NativeRule<Legaliser> kApproximateRules[] = {
     native("log2.polynomial", log2(x), log2_expansion, bits(x) >= 32 && ~native_op(Op::Log2, x),
          kReal),
     native("sin.polynomial", sin(x), sin_expansion, bits(x) >= 32 && ~native_op(Op::Sin, x), kReal),
+    native("cos.polynomial", op(Op::Cos, x), cos_expansion, bits(x) >= 32, kReal),
     native("tan.polynomial", op(Op::Tan, x), tan_expansion, bits(x) >= 32, kReal),
 };
 // clang-format on

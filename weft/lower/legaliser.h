@@ -68,6 +68,7 @@ NodeRef exp2_expansion(const Match& m, Legaliser& l);
 NodeRef log2_expansion(const Match& m, Legaliser& l);
 NodeRef rem_expansion(const Match& m, Legaliser& l);
 NodeRef sin_expansion(const Match& m, Legaliser& l);
+NodeRef cos_expansion(const Match& m, Legaliser& l);
 NodeRef tan_expansion(const Match& m, Legaliser& l);
 
 /// A node with arithmetic operators; constants take the other operand's dtype.

@@ -1,4 +1,5 @@
-// sin and tan of f32 and f64 over their whole ranges: reduction modulo pi/2 and two polynomials.
+// sin, cos and tan of f32 and f64 over their whole ranges: reduction modulo pi/2 or pi, and
+// polynomials.
 #include <limits>
 #include <vector>
 
@@ -11,6 +12,7 @@ namespace weft::lower {
 namespace {
 
 constexpr double kHalfPi = 0x1.921fb54442d18p+0, kHalfPiLow = 0x1.1a62633145c07p-54;
+constexpr double kHalfPiSquared = 0x1.3bd3cc9be45dep+1;
 // pi/2 in parts of 33 bits, whose products with integers below 2^20 are exact, and the rest.
 constexpr double kPart1 = 0x1.921fb544p+0, kPart2 = 0x1.0b4611a6p-34,
                  kPart3 = 0x1.3198a2e037073p-69;
@@ -255,42 +257,57 @@ Expr without_multiple(Expr y, Expr n, double quarters) {
   return y;
 }
 
-/// sin of an f64 below 2^20, to f32: low parts and compensations do not matter.
-Expr sine_to_f32(Expr y) {
+/// sin or cos of an f64 below 2^20, to f32: low parts and compensations do not matter. `of_rest`:
+/// of what is left without the nearest multiple of pi, and of its square.
+Expr by_half_turns(Expr y, Expr (*of_rest)(Expr r, Expr z)) {
   Expr shifted = y.mul_add(y.number(kTwoOverPiF64 / 2), y.number(kRoundMagic));
-  Expr n = shifted - kRoundMagic;
-  Expr r = without_multiple(y, n, 2);
-  Expr z = r * r;
-  Expr sine = r * (z.mul_add(polynomial(z, kSinHalfTurn), z.number(1)));
+  Expr r = without_multiple(y, shifted - kRoundMagic, 2);
   // The sign changes with every half turn.
   Expr sign = shifted.bits_as(DType::I64) << 63;
-  return (sine.bits_as(DType::I64) ^ sign).bits_as(DType::F64).converted(DType::F32);
+  Expr value = of_rest(r, r * r);
+  return (value.bits_as(DType::I64) ^ sign).bits_as(DType::F64).converted(DType::F32);
+}
+Expr sine_of_rest(Expr r, Expr z) {
+  return r * z.mul_add(polynomial(z, kSinHalfTurn), z.number(1));
+}
+/// Where the cosine is 0 the first factor is.
+Expr cosine_of_rest(Expr, Expr z) {
+  return (z.number(kHalfPiSquared) - z) * polynomial(z, kCosHalfTurn);
 }
 
-/// Whatever is large is replaced by what has the same sine before the rest, which the others take
-/// alone.
-NodeRef sin_f32(Expr x) {
+/// What a function is of numbers below `limit`, and, where a lane has a larger one, what `of_large`
+/// makes of that. The argument is carried, too: what depends on nothing that is would be computed
+/// before the loop.
+Expr with_large_f32(Expr x, double limit, Expr of_small, Expr (*of_large)(Expr)) {
   Legaliser& l = x.legaliser();
-  Expr given = x.converted(DType::F64), large = magnitude_of(x) >= x.number(kLargest);
-  const auto small = l.next_if_any(large, {given}, [&](const Legaliser::Values& values) {
-    Expr same(l, values[0]);
-    Expr other = unturned(same, reduce_large_f32(same.converted(DType::F32))).first;
-    return Legaliser::Values{where(large, other, same)};
-  });
-  return sine_to_f32(Expr(l, small[0]));
-}
-
-/// What a function is of small numbers, and, where a lane has a large one, what `of_large` makes of
-/// that. The argument is carried, too: what depends on nothing that is would be computed before the
-/// loop.
-Expr with_large_f32(Expr x, Expr of_small, Expr (*of_large)(Expr)) {
-  Legaliser& l = x.legaliser();
-  Expr large = magnitude_of(x) >= x.number(kLargestF32);
+  Expr large = magnitude_of(x) >= x.number(limit);
   const auto next = [&](const Legaliser::Values& values) {
     return Legaliser::Values{where(large, of_large(Expr(l, values[1])), Expr(l, values[0])),
                              values[1]};
   };
   return {l, l.next_if_any(large, {of_small, x}, next)[0]};
+}
+
+/// What `to_f32` makes of a large f32's magnitude; NaN of infinities.
+Expr of_large_f32(Expr x, Expr (*to_f32)(const Reduced&)) {
+  return where(magnitude_of(x) < x.number(std::numeric_limits<double>::infinity()),
+               to_f32(reduce_large_f32(x)), x.number(std::numeric_limits<double>::quiet_NaN()));
+}
+Expr sine_f64(const Reduced& r) { return sine_of(r, kSinF64, kCosF64); }
+Expr cosine_f64(const Reduced& r) { return sine_f64({r.quadrant + int64_t{1}, r.high, r.low}); }
+
+NodeRef sin_f32(Expr x) {
+  Expr small = by_half_turns(x.converted(DType::F64), sine_of_rest);
+  return with_large_f32(x, kLargest, small, [](Expr y) {
+    Expr sine = of_large_f32(y, [](const Reduced& r) { return sine_f64(r).converted(DType::F32); });
+    return where(y < y.number(0), -sine, sine);
+  });
+}
+NodeRef cos_f32(Expr x) {
+  Expr small = by_half_turns(x.converted(DType::F64), cosine_of_rest);
+  return with_large_f32(x, kLargest, small, [](Expr y) {
+    return of_large_f32(y, [](const Reduced& r) { return cosine_f64(r).converted(DType::F32); });
+  });
 }
 
 Expr with_sign_of(Expr x, Expr by_quadrant, Expr magnitude) {
@@ -313,24 +330,6 @@ Reduced reduce_in_pairs(Expr x) {
   return where_reduced(magnitude < magnitude.number(0.78), first, large);
 }
 
-/// The same in f64, with what is lost of the replaced argument.
-NodeRef sin_f64(Expr x) {
-  Legaliser& l = x.legaliser();
-  Expr large = magnitude_of(x) >= x.number(kLargest), zero = x.number(0);
-  const auto small =
-      l.next_if_any(large, {x, splat(l.graph(), zero, x.node()->lanes)}, [&](const auto& values) {
-        Expr same(l, values[0]);
-        const auto [high, low] = unturned(same, reduce_large_f64(same));
-        return Legaliser::Values{where(large, high, same), where(large, low, Expr(l, values[1]))};
-      });
-  Reduced r = reduce_small(Expr(l, small[0]));
-  r.low = r.low + Expr(l, small[1]);
-  Expr sine = sine_of(r, kSinF64, kCosF64);
-  return where(magnitude_of(x) < x.number(0x1p-27), x, sine);
-}
-
-// ---- tan
-
 /// What is large reduced instead: a remainder and quadrants in one number would lose digits. The
 /// argument is carried, too: what depends on nothing that is would be computed before the loop.
 Reduced with_large(Expr given, const Reduced& small, Reduced (*reduce)(Expr)) {
@@ -351,6 +350,30 @@ Reduced with_large(Expr given, const Reduced& small, Reduced (*reduce)(Expr)) {
   const auto r = l.next_if_any(large, {small.quadrant, small.high, low, given}, next);
   return {Expr(l, r[0]), Expr(l, r[1]), Expr(l, r[2])};
 }
+
+/// What is large is replaced by what has the same sine, with what that loses.
+NodeRef sin_f64(Expr x) {
+  Legaliser& l = x.legaliser();
+  Expr large = magnitude_of(x) >= x.number(kLargest), zero = x.number(0);
+  const auto small =
+      l.next_if_any(large, {x, splat(l.graph(), zero, x.node()->lanes)}, [&](const auto& values) {
+        Expr same(l, values[0]);
+        const auto [high, low] = unturned(same, reduce_large_f64(same));
+        return Legaliser::Values{where(large, high, same), where(large, low, Expr(l, values[1]))};
+      });
+  Reduced r = reduce_small(Expr(l, small[0]));
+  r.low = r.low + Expr(l, small[1]);
+  Expr sine = sine_of(r, kSinF64, kCosF64);
+  return where(magnitude_of(x) < x.number(0x1p-27), x, sine);
+}
+
+/// The sine of |x|, a quadrant further.
+NodeRef cos_f64(Expr x) {
+  Expr magnitude = magnitude_of(x);
+  return cosine_f64(with_large(magnitude, reduce_small(magnitude), reduce_large_f64));
+}
+
+// ---- tan
 
 /// By f64: a polynomial about the nearest multiple of pi/2; about odd ones -1 over it, by a
 /// quotient of f32 that one step of Newton's method makes precise.
@@ -390,13 +413,10 @@ NodeRef tan_by_fusing(Expr x) {
   Expr by_quadrant = quadrant << 31;
   Expr odd = ne(quadrant & int64_t{1}, quadrant.integer(0));
   Expr result = with_sign_of(x, by_quadrant, where(odd, inverse, high));
-  return with_large_f32(x, result, [](Expr y) {
-    Expr infinity = y.number(std::numeric_limits<double>::infinity());
-    const Reduced far = reduce_large_f32(y);
-    Expr tangent = tangent_to_f32(far.quadrant, far.high);
-    tangent = with_sign_of(y, y.bits_as(DType::I32).integer(0), tangent);
-    return where(magnitude_of(y) < infinity, tangent,
-                 y.number(std::numeric_limits<double>::quiet_NaN()));
+  return with_large_f32(x, kLargestF32, result, [](Expr y) {
+    Expr tangent =
+        of_large_f32(y, [](const Reduced& far) { return tangent_to_f32(far.quadrant, far.high); });
+    return with_sign_of(y, y.bits_as(DType::I32).integer(0), tangent);
   });
 }
 
@@ -421,6 +441,16 @@ NodeRef sin_expansion(const Match& m, Legaliser& l) {
   if (x.dtype() == DType::F64) return sin_f64(x);
   if (l.has_f64()) return sin_f32(x);
   return finish(x, sine_of(reduce_in_pairs(x), kSinF32, kCosF32), 0x1p-13);
+}
+
+NodeRef cos_expansion(const Match& m, Legaliser& l) {
+  Expr x = given(m, l);
+  if (x.dtype() == DType::F64) return cos_f64(x);
+  if (l.has_f64()) return cos_f32(x);
+  Reduced r = reduce_in_pairs(x);
+  r.quadrant = r.quadrant + int64_t{1};
+  return where(magnitude_of(x) < x.number(std::numeric_limits<double>::infinity()),
+               sine_of(r, kSinF32, kCosF32), x.number(std::numeric_limits<double>::quiet_NaN()));
 }
 
 NodeRef tan_expansion(const Match& m, Legaliser& l) {

@@ -66,15 +66,16 @@ struct Row {
   const char* of_bool;  // where it is; null: none
 };
 constexpr Row kRows[] = {
-    {Op::Neg, "Neg", nullptr},      {Op::Sqrt, "Sqrt", nullptr},
-    {Op::Sin, "Sin", nullptr},      {Op::Tan, "Tan", nullptr},
-    {Op::Rint, "Round", nullptr},   {Op::Add, "Add", "Or"},
-    {Op::Mul, "Mul", "And"},        {Op::Div, "Div", nullptr},
-    {Op::Max, "Max", "Or"},         {Op::Min, "Min", "And"},
-    {Op::Lt, "Less", nullptr},      {Op::Le, "LessOrEqual", nullptr},
-    {Op::Eq, "Equal", "Equal"},     {Op::And, "BitwiseAnd", "And"},
-    {Op::Or, "BitwiseOr", "Or"},    {Op::Xor, "BitwiseXor", "Xor"},
-    {Op::Not, "BitwiseNot", "Not"}, {Op::Where, "Where", "Where"},
+    {Op::Neg, "Neg", nullptr},        {Op::Sqrt, "Sqrt", nullptr},
+    {Op::Sin, "Sin", nullptr},        {Op::Cos, "Cos", nullptr},
+    {Op::Tan, "Tan", nullptr},        {Op::Rint, "Round", nullptr},
+    {Op::Add, "Add", "Or"},           {Op::Mul, "Mul", "And"},
+    {Op::Div, "Div", nullptr},        {Op::Max, "Max", "Or"},
+    {Op::Min, "Min", "And"},          {Op::Lt, "Less", nullptr},
+    {Op::Le, "LessOrEqual", nullptr}, {Op::Eq, "Equal", "Equal"},
+    {Op::And, "BitwiseAnd", "And"},   {Op::Or, "BitwiseOr", "Or"},
+    {Op::Xor, "BitwiseXor", "Xor"},   {Op::Not, "BitwiseNot", "Not"},
+    {Op::Where, "Where", "Where"},
 };
 
 MaybeEmission direct(Exporter& e, NodeRef n) {

@@ -22,12 +22,12 @@ constexpr CallRow kCalls[] = {
     {"acos", "Acos"},       {"acosh", "Acosh"},
     {"asin", "Asin"},       {"asinh", "Asinh"},
     {"atan", "Atan"},       {"atanh", "Atanh"},
-    {"cos", "Cos"},         {"cosh", "Cosh"},
-    {"erf", "Erf"},         {"exp", "Exp"},
-    {"log", "Log"},         {"mish", "Mish"},
-    {"sinh", "Sinh"},       {"hardswish", "HardSwish"},
-    {"sigmoid", "Sigmoid"}, {"softsign", "Softsign"},
-    {"tanh", "Tanh"},       {"det", "Det"},
+    {"cosh", "Cosh"},       {"erf", "Erf"},
+    {"exp", "Exp"},         {"log", "Log"},
+    {"mish", "Mish"},       {"sinh", "Sinh"},
+    {"sigmoid", "Sigmoid"}, {"hardswish", "HardSwish"},
+    {"tanh", "Tanh"},       {"softsign", "Softsign"},
+    {"det", "Det"},
 };
 
 NodeRef called_on(NodeRef n, std::string_view name) {

@@ -97,6 +97,7 @@ double op_cycles(Op op, DType dtype) {
     case Op::Exp2:
     case Op::Log2: return 12;
     case Op::Sin:
+    case Op::Cos:
     case Op::Tan: return 30;
     case Op::Div:
     case Op::Sqrt: return 6;

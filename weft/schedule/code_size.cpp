@@ -33,6 +33,7 @@ size_t most_accesses(std::span<const Use> wanted) {
 int code_size(Op op) {
   switch (op) {
     case Op::Sin:
+    case Op::Cos:
     case Op::Tan:
     case Op::Rem: return 40;
     case Op::Exp2:

@@ -42,8 +42,9 @@ struct Fanout {
   int users = 0;
 };
 
-/// Of exp2, log2, sin. Vectors of 512 bits that run whole take half of what was measured on Zen 4,
-/// which halves them, and of what AVX2 takes; of f64, which was not measured, it stays.
+/// Of exp2, log2, sin and the like. Vectors of 512 bits that run whole take half of what was
+/// measured on Zen 4, which halves them, and of what AVX2 takes; of f64, which was not measured, it
+/// stays.
 double function_cost(DType dtype, const Target& target) {
   const bool whole = target.vector_bits == 512 && target.machine.turns(512) == 1;
   return whole && bits(dtype) <= 32 ? kFunction / 2 : kFunction;
@@ -54,6 +55,7 @@ double op_cost(NodeRef n, const Target& target) {
     case Op::Exp2:
     case Op::Log2:
     case Op::Sin:
+    case Op::Cos:
     case Op::Tan: return target.native(n->op, n->dtype) ? kHardOp : function_cost(n->dtype, target);
     case Op::Div:
     case Op::Sqrt:

@@ -178,7 +178,8 @@ class Item {
 
   void alu(NodeRef n) {
     const bool removed = n->op == Op::IDiv || n->op == Op::Mod || n->op == Op::ToIndex ||
-                         n->op == Op::Exp2 || n->op == Op::Log2 || n->op == Op::Sin;
+                         n->op == Op::Exp2 || n->op == Op::Log2 || n->op == Op::Sin ||
+                         n->op == Op::Cos || n->op == Op::Tan;
     WEFT_CHECK(!removed && n->dtype != DType::Index, "{} in a program", info(n->op).mnemonic);
     const bool half = n->dtype == DType::F16 || n->dtype == DType::BF16;
     const bool moves = n->op == Op::Cast || n->op == Op::Where || n->op == Op::Bitcast;

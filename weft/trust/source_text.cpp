@@ -45,6 +45,7 @@ constexpr Row kRows[] = {
     {Op::Exp2, "{0}.exp2()", nullptr},
     {Op::Log2, "{0}.log2()", nullptr},
     {Op::Sin, "{0}.sin()", nullptr},
+    {Op::Cos, "{0}.cos()", nullptr},
     {Op::Tan, "{0}.tan()", nullptr},
     {Op::Rint, "{0}.round()", nullptr},
     {Op::Trunc, "{0}.trunc()", nullptr},
