@@ -70,7 +70,7 @@ inline const FunctionFamily kFunctionFamilies[] = {
        "&=operator& |=operator| ^=operator^ ~=operator~",
        "tensor.h", "comparisons too"},
       {"floor_div pow where trunc cast bitcast clamp clamp_min clamp_max", "tensor.h", ""},
-      {"sqrt exp2 log2 sin maximum minimum", "../graph/ops.def", "ops of the IR"},
+      {"sqrt exp2 log2 sin cos tan maximum minimum", "../graph/ops.def", "ops of the IR"},
       {"detach contiguous", "tensor.h", ""},
       {"alu", nullptr, "operators and methods build the same nodes"},
       {"contiguous_backward", "transforms.h", ""}}},

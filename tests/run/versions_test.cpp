@@ -15,11 +15,11 @@ class VersionsTest : public RunTest {
     const NodeRef dims[] = {g.index(size)};
     return g.param(0, DType::F32, dims);
   }
-  std::vector<Version> versions(NodeRef value, const Target& target) {
+  std::vector<Version> versions(NodeRef value, const Target& target, bool constants = false) {
     NormalForm form;
     form.values.push_back(value);
     form.variables.push_back({nullptr, "n", 1});
-    return versions_of(g, form, target);
+    return versions_of(g, form, target, constants);
   }
   static std::vector<std::pair<int64_t, int64_t>> parts(const std::vector<Version>& all) {
     std::vector<std::pair<int64_t, int64_t>> out;
@@ -48,6 +48,14 @@ TEST_F(VersionsTest, EachLengthIsInOne) {
   EXPECT_EQ(of(g.variable("n", 1, 100)), (Parts{{1, 15}, {16, 100}}));
   EXPECT_EQ(of(g.variable("n", 128, 1000)), Parts{});
   EXPECT_EQ(of(g.variable("n", 1, 20)), Parts{});
+}
+
+TEST_F(VersionsTest, TwoWhereConstantsAreKept) {
+  const auto of = [&](NodeRef n) {
+    return parts(versions(first(vector(4096), n), with_vectors(), true));
+  };
+  EXPECT_EQ(of(g.variable("n", 1, 1000)), (Parts{{1, 15}, {16, 1000}}));
+  EXPECT_EQ(of(g.variable("n", 16, 1000)), Parts{});
 }
 
 TEST_F(VersionsTest, SizesAreNarrower) {
@@ -98,19 +106,60 @@ TEST_F(VersionsTest, JoinedOverTheSameInputsAndOutputs) {
     s.steps.push_back({ScheduleStep::Kind::Copy, nullptr, {1, 0}, {}, &device, {}});
     s.outputs = {0};
   }
-  const CompiledSchedule all = joined(g, form, versions, compiled);
-  ASSERT_EQ(all.buffers.size(), 5u);
-  ASSERT_EQ(all.steps.size(), 6u);
+  const auto all = joined(g, form, versions, compiled);
+  ASSERT_TRUE(all);
+  ASSERT_EQ(all->buffers.size(), 5u);
+  ASSERT_EQ(all->steps.size(), 6u);
   for (const int64_t length : {1, 15, 16, 127, 128, 1000}) {
     const int64_t values[] = {length};
-    EXPECT_EQ(all.bytes_of(all.outputs[0], values), 4 * length);
+    EXPECT_EQ(all->bytes_of(all->outputs[0], values), 4 * length);
     int64_t steps = 0, bytes = 0;
-    for (const CompiledStep& s : all.steps) steps += s.lengths.contain(values);
-    for (size_t b = 0; b < all.buffers.size(); ++b)
-      if (all.buffers[b].intermediate()) bytes += all.bytes_of(static_cast<int>(b), values);
+    for (const CompiledStep& s : all->steps) steps += s.lengths.contain(values);
+    for (size_t b = 0; b < all->buffers.size(); ++b)
+      if (all->buffers[b].intermediate()) bytes += all->bytes_of(static_cast<int>(b), values);
     EXPECT_EQ(steps, 2) << length;
     EXPECT_EQ(bytes, 32) << length;
   }
+  EXPECT_FALSE(joined(g, form, {}, {}));
+}
+
+/// A copy of a constant is there once, for all lengths; one of only half of it would be a second.
+TEST_F(VersionsTest, WhatAllMakeOfConstantsIsThereOnce) {
+  NodeRef n = g.variable("n", 1, 1000);
+  const NodeRef dims[] = {g.index(8)};
+  NodeRef value = g.add(sum(first(vector(1000), n)), sum(g.param(1, DType::F32, dims)));
+  NormalForm form;
+  form.values.push_back(value);
+  form.variables.push_back({n, "n", 5});
+  const std::vector<Version> versions = versions_of(g, form, with_vectors());
+  ASSERT_EQ(versions.size(), 3u);
+  Device& device = context.get<DeviceTable>().default_device();
+  std::vector<CompiledSchedule> compiled(3);
+  for (CompiledSchedule& s : compiled) {
+    s.variables = {"n"};
+    s.buffers.push_back({DType::F32, &device, IndexProgram(1), -1, 0});
+    s.buffers.push_back({DType::F32, &device, IndexProgram(8), -1, -1});
+    s.buffers.push_back({DType::F32, &device, IndexProgram(8), 1, -1});
+    s.buffers.push_back({DType::F32, &device, IndexProgram(1), 0, -1});
+    s.steps.push_back({ScheduleStep::Kind::Copy, nullptr, {2, 1}, {}, &device, {}});
+    s.steps.push_back({ScheduleStep::Kind::Copy, nullptr, {1, 0}, {}, &device, {}});
+    s.outputs = {0};
+  }
+  const std::vector<bool> constants = {false, true};
+  const auto all = joined(g, form, versions, compiled, constants);
+  ASSERT_TRUE(all);
+  ASSERT_EQ(all->steps.size(), 4u) << "of the constant one, of its copy one for each version";
+  EXPECT_TRUE(all->steps[0].lengths.all());
+  for (size_t i = 1; i < 4; ++i) {
+    EXPECT_FALSE(all->steps[i].lengths.all());
+    EXPECT_EQ(all->steps[i].buffers[0], all->steps[0].buffers[1]);
+  }
+  EXPECT_TRUE(all->buffers[static_cast<size_t>(all->steps[0].buffers[1])].lengths.all());
+  EXPECT_EQ(joined(g, form, versions, compiled)->steps.size(), 6u) << "nothing is constant";
+  CompiledSchedule other = compiled[0];
+  other.steps[0].variables.push_back({-1, 4});
+  compiled[0] = other;
+  EXPECT_FALSE(joined(g, form, versions, compiled, constants));
 }
 
 }  // namespace

@@ -83,6 +83,30 @@ TEST_F(KeptValues, EveryCallHasTheSameBits) {
   }
 }
 
+/// What long lengths keep of a weight is there once, whichever lengths there were before.
+TEST_F(KeptValues, OfAnyLengthAreThereOnce) {
+  constexpr int64_t kLongest = 1000, kIn = 64, kOut = 48;
+  const auto integers = [](int64_t rows, int64_t columns) {
+    return (Tensor::arange(rows * columns) % 7 - 3).cast(DType::F32).reshape({rows, columns});
+  };
+  const Tensor w = integers(kIn, kOut).realize(), all = integers(kLongest, kIn).realize();
+  const auto product = [&w](const Tensor& rows) {
+    return rows.matmul((w * 2).contiguous()).contiguous().sum(0);
+  };
+  const Variable length("n", 1, kLongest);
+  for (const int64_t first : {int64_t{3}, kLongest}) {
+    auto f =
+        jit([&](const Tensor& a, const Dim& n) { return product(a.shrink({{0, n}, {0, kIn}})); });
+    for (int i = 0; i < 3; ++i) f(all, length.bind(first));
+    for (const int64_t n : {1, 7, 15, 16, 127, 128, 1000, 2})
+      EXPECT_EQ(f(all, length.bind(n)).to_vector<float>(),
+                product(all[Slice(0, n)]).to_vector<float>())
+          << n << " after " << first;
+    EXPECT_GT(f.kept_bytes(), 0);
+    EXPECT_LT(f.kept_bytes(), 2 * kIn * kOut * 4);
+  }
+}
+
 TEST_F(KeptValues, TheFirstCallCompilesForAll) {
   const Tensor w = Tensor::ones({64, 48}).realize(), a = Tensor::ones({32, 64}).realize();
   Tensor seen = Tensor::zeros({}).realize();

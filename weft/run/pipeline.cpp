@@ -95,12 +95,13 @@ class Pipeline {
  private:
   /// What is kept of constants is not kept in several orders.
   CompiledSchedule compile_versions(std::span<const int> into) {
-    std::vector<Version> versions;
-    if (constants_.empty()) versions = versions_of(run_.graph, form_, target());
-    if (versions.empty()) return compile(form_, {}, into);
+    const std::vector<Version> versions =
+        versions_of(run_.graph, form_, target(), !constants_.empty());
     std::vector<CompiledSchedule> compiled;
     for (const Version& v : versions) compiled.push_back(compile(v.form, v.origins, into));
-    return joined(run_.graph, form_, versions, compiled);
+    if (auto all = joined(run_.graph, form_, versions, compiled, constants_))
+      return std::move(*all);
+    return compile(form_, {}, into);
   }
 
   /// `origins`: of nodes that are not those of form_.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "weft/base/error.h"
 #include "weft/rewrite/driver.h"
@@ -54,7 +55,8 @@ Version version_for(Graph& g, const NormalForm& form, const WithoutCalls& given,
 
 }  // namespace
 
-std::vector<Version> versions_of(Graph& g, const NormalForm& form, const Target& target) {
+std::vector<Version> versions_of(Graph& g, const NormalForm& form, const Target& target,
+                                 bool constants) {
   // Bits that all machines share do not depend on how long vectors are.
   if (form.variables.empty() || target.vector_bits == 0 || target.canonical) return {};
   const WithoutCalls given = without_calls(g, form);
@@ -69,7 +71,8 @@ std::vector<Version> versions_of(Graph& g, const NormalForm& form, const Target&
     all.push_back(version_for(g, form, given, length, least, most));
     least = most + multiple;
   };
-  for (const int64_t end : {vector, kVectors * vector})
+  const int64_t ends[] = {vector, kVectors * vector};
+  for (const int64_t end : std::span(ends).first(constants ? 1 : 2))
     if (const int64_t most = (end - 1) / multiple * multiple;
         most >= least && kTimes * end <= longest)
       add(most);
@@ -79,10 +82,48 @@ std::vector<Version> versions_of(Graph& g, const NormalForm& form, const Target&
 
 namespace {
 
+/// Which steps compute the same in every call: of constant inputs, or of nothing.
+std::vector<bool> steps_of_constants(const CompiledSchedule& s,
+                                     const std::vector<bool>& constants) {
+  std::vector<bool> changes(s.buffers.size()), out(s.steps.size(), !constants.empty());
+  const auto is_constant = [&](int slot) { return constants[static_cast<size_t>(slot)]; };
+  for (size_t b = 0; b < s.buffers.size() && !constants.empty(); ++b) {
+    const CompiledBuffer& buffer = s.buffers[b];
+    changes[b] = buffer.input >= 0 ? !is_constant(buffer.input)
+                                   : buffer.output >= 0 || !buffer.numel.is_constant();
+  }
+  const auto may_differ = [&](const CompiledStep& step) {
+    return std::ranges::any_of(step.variables, [](const auto& v) { return v.position >= 0; }) ||
+           std::ranges::any_of(step.buffers,
+                               [&](int b) { return changes[static_cast<size_t>(b)]; });
+  };
+  // Whoever else writes what a step writes counts, too.
+  for (bool more = true; more;) {
+    more = false;
+    for (size_t i = 0; i < out.size(); ++i) {
+      if (!out[i] || !may_differ(s.steps[i])) continue;
+      out[i] = false, more = true;
+      for (size_t slot = 0; slot < s.steps[i].buffers.size(); ++slot)
+        if (s.steps[i].writes(slot)) changes[static_cast<size_t>(s.steps[i].buffers[slot])] = true;
+    }
+  }
+  return out;
+}
+
+/// How many steps write each buffer.
+std::vector<int> writers_of(const CompiledSchedule& s) {
+  std::vector<int> out(s.buffers.size());
+  for (const CompiledStep& step : s.steps)
+    for (size_t slot = 0; slot < step.buffers.size(); ++slot)
+      if (step.writes(slot)) ++out[static_cast<size_t>(step.buffers[slot])];
+  return out;
+}
+
 /// Puts versions side by side, over the same inputs and outputs.
 class Joiner {
  public:
-  Joiner(Graph& g, const NormalForm& form) : g_(g) {
+  Joiner(Graph& g, const NormalForm& form, const std::vector<bool>& constants)
+      : g_(g), constants_(constants) {
     for (NodeRef n : Toposort(form.values))
       if (n->op == Op::Param) inputs_[n->int_arg(0)] = n;
     outputs_.assign(form.values.begin(), form.values.end());
@@ -109,19 +150,68 @@ class Joiner {
                  "output {} lies elsewhere for other lengths", i);
       out_.outputs[i] = b;
     }
-    for (CompiledStep step : of.steps) {
+    const std::vector<bool> of_constants = steps_of_constants(of, constants_);
+    const std::vector<int> writers = writers_of(of);
+    for (size_t i = 0; i < of.steps.size(); ++i) {
+      CompiledStep step = of.steps[i];
+      if (of_constants[i]) fits_ &= makes_values(step, writers);
+      if (of_constants[i] && is_there(step, buffers)) continue;
       for (int& b : step.buffers) b = buffers[static_cast<size_t>(b)];
       for (CompiledStep::Variable& v : step.variables)
         if (v.position >= 0) v.position = variables[static_cast<size_t>(v.position)];
       step.lengths = lengths;
+      if (of_constants[i]) for_all_lengths(step);
       if (step.loop >= 0) step.loop += out_.loops;
       out_.steps.push_back(std::move(step));
     }
     out_.loops += of.loops;
+    joins_ = true;
   }
+  /// Whether versions after the first make nothing else of constants, and all make it whole.
+  bool fits() const { return fits_; }
   CompiledSchedule take() { return std::move(out_); }
 
  private:
+  /// As a whole, and not round by round.
+  static bool makes_values(const CompiledStep& step, const std::vector<int>& writers) {
+    for (size_t slot = 0; slot < step.buffers.size(); ++slot)
+      if (step.writes(slot) && writers[static_cast<size_t>(step.buffers[slot])] > 1) return false;
+    return step.loop < 0 && step.round < 0;
+  }
+
+  /// Whether a step of a version before makes the same; then `buffers` say where that is.
+  bool is_there(const CompiledStep& step, std::vector<int>& buffers) {
+    const auto same = [&](size_t number) {
+      const CompiledStep& known = out_.steps[number];
+      if (known.kind != step.kind || known.kernel != step.kernel || known.device != step.device ||
+          !std::ranges::equal(known.variables, step.variables, {}, &CompiledStep::Variable::fixed,
+                              &CompiledStep::Variable::fixed))
+        return false;
+      for (size_t slot = 0; slot < step.buffers.size(); ++slot)
+        if (!step.writes(slot) &&
+            known.buffers[slot] != buffers[static_cast<size_t>(step.buffers[slot])])
+          return false;
+      return true;
+    };
+    const auto known = std::ranges::find_if(of_constants_, same);
+    if (known == of_constants_.end()) return false;
+    for (size_t slot = 0; slot < step.buffers.size(); ++slot)
+      if (step.writes(slot))
+        buffers[static_cast<size_t>(step.buffers[slot])] = out_.steps[*known].buffers[slot];
+    return true;
+  }
+  /// What is made of nothing is small, or not kept.
+  void for_all_lengths(CompiledStep& step) {
+    const bool of_inputs = std::ranges::any_of(step.buffers, [&](int b) {
+      return out_.buffers[static_cast<size_t>(b)].input >= 0 || of_inputs_.contains(b);
+    });
+    if (of_inputs) of_inputs_.insert(step.buffers.begin(), step.buffers.end());
+    fits_ &= !joins_ || !of_inputs;
+    of_constants_.push_back(out_.steps.size());
+    step.lengths = {};
+    for (const int b : step.buffers) out_.buffers[static_cast<size_t>(b)].lengths = {};
+  }
+
   int position_of(const std::string& name) const {
     const auto at = std::ranges::find(out_.variables, name);
     WEFT_CHECK(at != out_.variables.end(), "a version depends on {}, and the program does not",
@@ -149,6 +239,10 @@ class Joiner {
   }
 
   Graph& g_;
+  const std::vector<bool>& constants_;           // by input slot
+  std::vector<size_t> of_constants_;             // steps that are there for all lengths
+  std::unordered_set<int> of_inputs_;            // buffers that these read and write
+  bool joins_ = false, fits_ = true;             // there is a version; and none makes more
   std::unordered_map<int64_t, NodeRef> inputs_;  // by slot
   std::vector<NodeRef> outputs_, variables_;
   CompiledSchedule out_;
@@ -156,10 +250,14 @@ class Joiner {
 
 }  // namespace
 
-CompiledSchedule joined(Graph& g, const NormalForm& form, std::span<const Version> versions,
-                        std::span<const CompiledSchedule> compiled) {
-  Joiner joiner(g, form);
-  for (size_t i = 0; i < versions.size(); ++i) joiner.add(versions[i], compiled[i]);
+std::optional<CompiledSchedule> joined(Graph& g, const NormalForm& form,
+                                       std::span<const Version> versions,
+                                       std::span<const CompiledSchedule> compiled,
+                                       const std::vector<bool>& constants) {
+  if (versions.empty()) return std::nullopt;
+  Joiner joiner(g, form, constants);
+  for (size_t i = versions.size(); i-- > 0;) joiner.add(versions[i], compiled[i]);
+  if (!joiner.fits()) return std::nullopt;
   return joiner.take();
 }
 
