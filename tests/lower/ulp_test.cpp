@@ -182,7 +182,13 @@ ScalarMachine machine(Op op, DType d, bool fma, bool f64 = true) {
 }
 
 long double exact(Op op, long double x) {
-  return op == Op::Exp2 ? exp2l(x) : op == Op::Log2 ? log2l(x) : op == Op::Sin ? sinl(x) : tanl(x);
+  switch (op) {
+    case Op::Exp2: return exp2l(x);
+    case Op::Log2: return log2l(x);
+    case Op::Sin: return sinl(x);
+    case Op::Cos: return cosl(x);
+    default: return tanl(x);
+  }
 }
 
 template <class T>
