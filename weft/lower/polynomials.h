@@ -21,8 +21,8 @@ inline constexpr double kLogF32[] = {0x1.555554p-1, 0x1.999c26p-2, 0x1.23d3e0p-2
 inline constexpr double kLogF64[] = {0x1.5555555555555p-1, 0x1.9999999999d11p-2, 0x1.24924924397f9p-2, 0x1.c71c724b66c36p-3, 0x1.745ce1c8dd3a7p-3, 0x1.3b20247b1a5aep-3, 0x1.0f6744dadf0a7p-3, 0x1.0f0dcba5aac6cp-3};
 // (sin(r)/r - 1)/z in z = r^2, |r| <= pi/2; error 2^-35.6
 inline constexpr double kSinHalfTurn[] = {-0x1.55555549583c4p-3, 0x1.11110cc1117e7p-7, -0x1.a017fd79af6a0p-13, 0x1.7174c55cac6c5p-19, -0x1.9ac28a198ca57p-26};
-// cos(r)/(pi^2/4 - z) in z = r^2, |r| <= pi/2; error 2^-29.9
-inline constexpr double kCosHalfTurn[] = {0x1.9f02f61b54798p-2, -0x1.3a76a048429f3p-5, 0x1.5c78ddddd648fp-10, -0x1.94720fca52732p-16, 0x1.14f0f992fdf52p-22};
+// cos(r)/(pi^2/4 - z) in z = r^2, |r| <= pi/2; error 2^-38.1
+inline constexpr double kCosHalfTurn[] = {0x1.9f02f62226753p-2, -0x1.3a76a46c49a37p-5, 0x1.5c7a7f9734f5cp-10, -0x1.94e63596ca70ap-16, 0x1.22302f61ad7cbp-22, -0x1.0fa347b02b485p-29};
 // (sin(r)/r - 1)/z in z = r^2; error 2^-37.6
 inline constexpr double kSinF32[] = {-0x1.5555554cb90fcp-3, 0x1.11110895ab547p-7, -0x1.a00f9d240f369p-13, 0x1.6cd838f241e11p-19};
 // (cos(r) - 1 + z/2)/z^2 in z = r^2; error 2^-33.3
