@@ -123,7 +123,7 @@ TEST_F(VersionsTest, JoinedOverTheSameInputsAndOutputs) {
   EXPECT_FALSE(joined(g, form, {}, {}));
 }
 
-/// A copy of a constant is there once, for all lengths; one of only half of it would be a second.
+/// A copy of a constant is there once, for all lengths; one that differs would be a second.
 TEST_F(VersionsTest, WhatAllMakeOfConstantsIsThereOnce) {
   NodeRef n = g.variable("n", 1, 1000);
   const NodeRef dims[] = {g.index(8)};
@@ -156,9 +156,7 @@ TEST_F(VersionsTest, WhatAllMakeOfConstantsIsThereOnce) {
   }
   EXPECT_TRUE(all->buffers[static_cast<size_t>(all->steps[0].buffers[1])].lengths.all());
   EXPECT_EQ(joined(g, form, versions, compiled)->steps.size(), 6u) << "nothing is constant";
-  CompiledSchedule other = compiled[0];
-  other.steps[0].variables.push_back({-1, 4});
-  compiled[0] = other;
+  compiled[0].steps[0].variables.push_back({-1, 4});
   EXPECT_FALSE(joined(g, form, versions, compiled, constants));
 }
 
