@@ -257,7 +257,8 @@ TEST(SortCost, KernelsDoNotGrowWithTheAxis) {
     const int64_t most = 8 * (bits(d) / 8) + 6;
     EXPECT_LE(kernels_of(d, 10000, 0), most) << name(d);
     EXPECT_LT(kernels_of(d, 40000, 0), kernels_of(d, 10000, 0)) << name(d);  // longer digits
-    EXPECT_EQ(kernels_of(d, 10000000, 0), kernels_of(d, 2000000, 0)) << name(d);
+    // Two kernels each where the caches do not hold what is moved.
+    EXPECT_LE(kernels_of(d, 10000000, 0), kernels_of(d, 2000000, 0) + bits(d) / 8) << name(d);
     EXPECT_LE(kernels_of(d, 10000000, 3), 2 * most + 10) << name(d);
   }
 }

@@ -153,11 +153,14 @@ void Planner::visit(NodeRef n) {
   if (options.explain) decisions.push_back({n, verdict.stage, verdict.reason, origin(n)});
   if (verdict.stage) return stage(n, wanted);
   leave_buffer(n, wanted);
+  if (n->op == Op::CumCount) producer_of[n] = wanted[0].kernel;  // of what it counts in
   for (size_t i = 0; i < wanted.size(); ++i) push_sources(n, i);
 }
 
 Planner::Verdict Planner::decide(NodeRef n, std::vector<Use>& wanted) {
   if (demands_.whole.contains(n)) return {true, "asked for"};
+  if (n->op == Op::CumCount && counts_on_the_way(n, wanted))
+    return {false, "counted where elements are placed"};
   if (always_staged(n)) return {true, "a boundary by its meaning"};
   if (is_far(n, wanted)) return {true, "reading it costs less than the index it is wanted at"};
   if (is_tuple(n->op)) return {false, "each of its results decides"};
@@ -474,7 +477,10 @@ int Planner::kernel_for(NodeRef n, std::span<const NodeRef> sizes) {
   if (!sizes.empty()) return new_kernel(n, sizes);
   switch (n->op) {
     case Op::Assign: return kernel_for_part(n);
-    case Op::Scatter: return new_kernel(n, n->src(2)->shape->span());
+    case Op::Scatter: {
+      NodeRef counted = counted_places(n);
+      return new_kernel(n, (counted ? counted : n->src(2))->shape->span());
+    }
     case Op::Get: break;
     default: return new_kernel(n, n->shape->span());
   }
@@ -546,6 +552,7 @@ void Planner::stage(NodeRef n, std::vector<Use>& wanted, std::span<const NodeRef
     const KernelPlan& plan = kernels[static_cast<size_t>(k)];
     Use d{.kernel = k, .access = {plan.ranges, g.boolean(true)}};
     if (is_step(plan.root)) d.access = first_access(n);
+    if (n->op == Op::Scatter) d.access = placed_access(n, plan);
     for (NodeRef r : plan.ranges)
       if (r->op == Op::Range) d.scope.push_back(r);
     wanted.push_back(std::move(d));

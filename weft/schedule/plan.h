@@ -176,6 +176,9 @@ class Planner {
   void run_innermost(KernelPlan& k, std::span<const NodeRef> own);
   void stage(NodeRef n, std::vector<Use>& wanted, std::span<const NodeRef> sizes = {});
   bool overwrites(NodeRef assign) const;
+  NodeRef counted_places(NodeRef scatter) const;
+  Access placed_access(NodeRef scatter, const KernelPlan& kernel);
+  bool counts_on_the_way(NodeRef counted, const std::vector<Use>& wanted) const;
   bool can_host(NodeRef n, const std::vector<Use>& wanted, size_t host) const;
   int new_kernel(NodeRef root, std::span<const NodeRef> dims);
   int kernel_for(NodeRef n, std::span<const NodeRef> sizes);

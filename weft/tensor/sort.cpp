@@ -107,22 +107,20 @@ Tensor filled_parts(const Tensor& key, int64_t parts) {
   return inside.where(padded, ~Tensor::zeros({}, key.dtype())).unflatten(-1, {parts, length});
 }
 
-/// How many lie before each element of the last axis, which holds counts.
-Tensor sums_before(const Tensor& counts) {
-  std::vector<DimPair> by(counts.ndim(), DimPair(0, 0));
-  by.back() = {1, 0};
-  return counts.pad(by).index({kEllipsis, Slice(0, counts.size(-1))}).cumsum(-1);
+/// How many elements of (..., blocks, elements) have each digit, in each block.
+Tensor digit_counts(const Tensor& digit, int64_t digits, int64_t n) {
+  return added_at(digit, digits, Tensor::ones({}, build::position_dtype(n)));
 }
 
-/// Where each element of (..., blocks, elements) goes when they are ordered by digit and, where
-/// that is equal, by where they are: how many have a smaller digit, or the same one in front.
-Tensor counting_places(const Tensor& digit, int64_t digits) {
-  const DType counter = build::position_dtype(digit.size(-1) * digit.size(-2));
-  const Tensor counts = added_at(digit, digits, Tensor::ones({}, counter));
-  if (digit.size(-2) == 1) return cumcount(sums_before(counts), -1, digit);
-  const Tensor by_digit = counts.transpose(-1, -2);
-  const Tensor before = sums_before(by_digit.flatten(-2, -1)).reshape(by_digit.dims());
-  return cumcount(before.transpose(-1, -2), -1, digit);
+/// How many have a smaller digit.
+Tensor smaller_digits(const Tensor& counts) { return counts.cumsum(-1) - counts; }
+
+/// Where the first of each block goes when elements are ordered by digit and, where that is equal,
+/// by block.
+Tensor first_places(const Tensor& counts) {
+  const Tensor up_to = counts.cumsum(-2);
+  const Tensor all = up_to.index({kEllipsis, Slice(-1, {}), Slice()});
+  return smaller_digits(all) + (up_to - counts);
 }
 
 /// How many passes order `n` keys of `width` bits, and by how many bits each.
@@ -151,12 +149,25 @@ Tensor radix_order(const Tensor& given, int width) {
   if (low > 0) key = key.cast(DType::U64) << low | from.cast(DType::U64);
   key = key.contiguous();
   from = from.contiguous();
+  // The place of the digit is data: one set of kernels does for all.
+  const auto digit_at = [&](const std::vector<int32_t>& places, const Dims& shape) {
+    const Tensor shift = constant_table(places, shape, given).cast(key.dtype());
+    const Tensor by = shift & (bits(key.dtype()) - 1);  // which says: in range
+    return (key >> by & (digits - 1)).cast(DType::I32);
+  };
+  // Passes change the order only: of one block all digits are counted at once.
+  Tensor first;
+  if (blocks == 1) {
+    std::vector<int32_t> places;
+    for (int pass = 0; pass < passes; ++pass) places.push_back(low + pass * digit_bits);
+    const Tensor all = digit_at(places, {passes, 1});
+    first = smaller_digits(digit_counts(all, digits, n));
+  }
   for (int pass = 0; pass < passes; ++pass) {
-    // The place of the digit is data: one set of kernels does for all.
-    const Tensor shift = constant_table(std::vector<int32_t>{low + pass * digit_bits}, {}, given);
-    const Tensor by = shift.cast(key.dtype()) & (bits(key.dtype()) - 1);  // which says: in range
-    const Tensor digit = (key >> by & (digits - 1)).cast(DType::I32);
-    const Tensor place = counting_places(digit, digits);
+    const Tensor digit = digit_at({low + pass * digit_bits}, {});
+    const Tensor begin = blocks == 1 ? first.index({kEllipsis, Slice(pass, pass + 1), Slice()})
+                                     : first_places(digit_counts(digit, digits, n));
+    const Tensor place = cumcount(begin, -1, digit);
     key = placed(key, place);
     if (low == 0) from = placed(from, place);
   }
