@@ -67,8 +67,9 @@ Tensor nonzero(const Tensor& x, std::optional<int64_t> size, int64_t fill, CallS
   std::vector<Tensor> columns(x.ndim());
   for (int64_t axis = rank; axis-- > 0;) {
     const int64_t n = std::max<int64_t>(1, x.size(axis));
-    columns[static_cast<size_t>(axis)] = (position < 0).where(fill, position % n);
-    position = position.floor_div(n);
+    const Tensor here = axis > 0 ? position % n : position;
+    columns[static_cast<size_t>(axis)] = size ? (position < 0).where(fill, here) : here;
+    if (axis > 0) position = position.floor_div(n);
   }
   return Tensor::stack(columns, 1);
 }

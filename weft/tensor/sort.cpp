@@ -52,6 +52,14 @@ Tensor sort_keys(const Tensor& given, bool descending) {
   return descending ? ~key : key;
 }
 
+/// The integers of dtype `d` that have these keys.
+Tensor numbers_of(const Tensor& keys, DType d, bool descending) {
+  const DType u = unsigned_of(d);
+  const Tensor key = descending ? ~keys.cast(u) : keys.cast(u);
+  if (!is_signed_int(d)) return key;
+  return (key ^ (Tensor::full({}, int64_t{1}, u) << (bits(d) - 1))).bitcast(d);
+}
+
 /// What tells keys apart: so many low bits, once what is around zero is so without a sign.
 struct KeyBits {
   int64_t width;
@@ -74,10 +82,18 @@ struct KeyBits {
   }
 
   Tensor of_keys(const Tensor& keys) const {
-    const Tensor one = Tensor::full({}, int64_t{1}, keys.dtype());
-    const Tensor moved =
-        around_zero ? keys - (one << (bits(keys.dtype()) - 1)) + (one << (width - 1)) : keys;
+    const Tensor moved = around_zero ? keys - offset(keys.dtype()) : keys;
     return width <= 32 ? moved.cast(DType::U32) : moved;
+  }
+  /// Of those of 32 bits: the keys that they were.
+  Tensor keys_of(const Tensor& moved) const {
+    return around_zero ? moved + offset(moved.dtype()) : moved;
+  }
+
+ private:
+  Tensor offset(DType d) const {
+    const Tensor one = Tensor::full({}, int64_t{1}, d);
+    return (one << (bits(d) - 1)) - (one << (width - 1));
   }
 };
 
@@ -135,10 +151,15 @@ Tensor placed(const Tensor& x, const Tensor& place) {
   return permuted(x.flatten(-2, -1), -1, place.flatten(-2, -1)).reshape(x.dims());
 }
 
-/// Positions in ascending order along the last axis, by one digit of the keys after the other, the
-/// lowest first: counts, running sums and scatters. (Knuth, The Art of Computer Programming 3,
+/// The last axis in order: which were where, and the keys, where those of 32 bits went along.
+struct Ordered {
+  Tensor positions, keys = {};
+};
+
+/// In ascending order along the last axis, by one digit of the keys after the other, the lowest
+/// first: counts, running sums and scatters. (Knuth, The Art of Computer Programming 3,
 /// 5.2.5.) Keys are equal but for their `width` low bits.
-Tensor radix_order(const Tensor& given, int width) {
+Ordered radix_order(const Tensor& given, int width) {
   const int64_t n = given.size(-1);
   const auto [passes, digit_bits] = passes_of(n, width);
   const int64_t digits = int64_t{1} << digit_bits, blocks = counting_blocks(given, digits);
@@ -171,13 +192,16 @@ Tensor radix_order(const Tensor& given, int width) {
     key = placed(key, place);
     if (low == 0) from = placed(from, place);
   }
-  if (low > 0) from = (key & int64_t{UINT32_MAX}).cast(from.dtype());
-  return from.flatten(-2, -1).index({kEllipsis, Slice(0, n)});
+  const auto all = [n](const Tensor& x) {
+    return x.flatten(-2, -1).index({kEllipsis, Slice(0, n)});
+  };
+  if (low == 0) return {all(from)};
+  return {all((key & int64_t{UINT32_MAX}).cast(from.dtype())), all((key >> low).cast(DType::U32))};
 }
 
-/// Positions of the last axis in ascending order of the keys there, equal ones as they are.
-Tensor order_of(const Tensor& key, std::optional<KeyBits> known = {}) {
-  if (key.size(-1) <= kMostCounted) return counted_order(key.contiguous());
+/// The last axis in ascending order of the keys there, equal ones as they are.
+Ordered ordered(const Tensor& key, std::optional<KeyBits> known = {}) {
+  if (key.size(-1) <= kMostCounted) return {counted_order(key.contiguous())};
   const KeyBits bits_of_key = known.value_or(KeyBits{bits(key.dtype())});
   return radix_order(bits_of_key.of_keys(key), static_cast<int>(bits_of_key.width));
 }
@@ -193,7 +217,7 @@ Tensor first_of_order(const Tensor& given, int64_t k) {
   const auto part =
       static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::sqrt(2 * each))));
   const bool few = given.dims().product().max() <= kFewPairs / std::max<int64_t>(n, 1);
-  if (k == 0 || part < kLeastPart || few) return order_of(given).index({kEllipsis, first});
+  if (k == 0 || part < kLeastPart || few) return ordered(given).positions.index({kEllipsis, first});
   const Tensor key = filled_parts(given, (n + part - 1) / part);
   const Tensor chosen = first_of_order(key.min(-1), k).sort(-1).first;
   Dims shape = key.dims();
@@ -268,10 +292,18 @@ std::pair<Tensor, Tensor> Tensor::sort(int64_t axis, bool descending, CallSite a
   const int64_t a = checked_axis("sort", axis, *this);
   const std::optional<KeyBits> known = KeyBits::of(*this, a);
   const KeyBits options = known.value_or(KeyBits{0});
-  const Tensor positions =
-      called("sort", {descending, options.width, options.around_zero}, {transpose(a, -1).detach()},
-             [=](auto& in) { return Tensors{order_of(sort_keys(in[0], descending), known)}; })[0]
-          .transpose(a, -1);
+  const DType d = dtype();
+  // An integer is what its key says: it need not be looked up.
+  const bool by_keys = is_int(d) && bits(d) <= 32 && size(a) > kMostCounted;
+  const Tensors made = called("sort", {descending, options.width, options.around_zero},
+                              {transpose(a, -1).detach()}, [=](const Tensors& in) {
+                                const Ordered all = ordered(sort_keys(in[0], descending), known);
+                                if (!by_keys) return Tensors{all.positions};
+                                const Tensor keys = options.keys_of(all.keys);
+                                return Tensors{all.positions, numbers_of(keys, d, descending)};
+                              });
+  const Tensor positions = made[0].transpose(a, -1);
+  if (by_keys) return {made[1].transpose(a, -1), positions};
   return {gather_inside(*this, a, positions), positions};
 }
 
