@@ -63,6 +63,21 @@ TEST_F(ScheduleTest, ProductsOfAKernelDoNotCrowdEachOther) {
   check({{sum_of_two(24)}}, 1e-5);
 }
 
+/// Matrices by a vector: memory gives one after the other faster than both at once.
+TEST_F(ScheduleTest, SumsReadOneMatrixAfterTheOther) {
+  const auto by_vector = [&](int64_t rows, int slot) {
+    NodeRef x = b_.broadcast(b_.param(0, {1, 512}), {1, 512}, {rows, 512});
+    return b_.reduce(g_.mul(x, b_.param(slot, {rows, 512})), Fold::Add, {1});
+  };
+  const auto product = [&](int64_t rows) { return g_.mul(by_vector(rows, 1), by_vector(rows, 2)); };
+  EXPECT_EQ(kernels({{product(64)}}), 1u) << "both are in the caches";
+  EXPECT_EQ(kernels({{product(8192)}}), 2u);
+  NodeRef x = b_.param(1, {8192, 512});
+  NodeRef squares = b_.reduce(g_.mul(x, x), Fold::Add, {1});
+  EXPECT_EQ(kernels({{g_.mul(squares, b_.reduce(x, Fold::Add, {1}))}}), 1u) << "it is read once";
+  check({{product(24)}}, 1e-5);
+}
+
 /// Gates of channels: sums of a few products, and many elements for each.
 TEST_F(ScheduleTest, SmallReductionsLeaveTheLoopsOfLargeValuesAlone) {
   const auto gated = [&](int64_t pixels) {

@@ -56,7 +56,8 @@ struct KernelPlan {
   bool reduces = false;           ///< they begin with a reduction
   bool sums_bytes = false;  ///< scaled, along words in memory: operands keep the order they have
   double crowding = 0;      ///< of the products that it sums for its results
-  double behind = 0;        ///< bytes of the buffers that kernels after it use, or it itself
+  std::vector<NodeRef> streams = {};  ///< that these sums read from end to end
+  double behind = 0;  ///< bytes of the buffers that kernels after it use, or it itself
   int next_range = 0, next_loop = 0;
   int64_t buffers =
       0;         ///< it writes, reads or may come to read: of values that are not decided yet
@@ -145,6 +146,8 @@ class Planner {
   bool is_row(NodeRef n, size_t axis) const;
   bool merging_pays(NodeRef inner, double evaluated) const;
   double crowding(NodeRef reduce) const;
+  std::vector<NodeRef> streams_of(NodeRef reduce) const;
+  bool streams_apart(NodeRef reduce, const KernelPlan& k) const;
   bool crowds(NodeRef reduce, const Use& d) const;
   bool stays_in_l3(NodeRef n, const std::vector<Use>& wanted) const;
   void visit(NodeRef n);

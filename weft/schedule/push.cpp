@@ -106,7 +106,10 @@ void Planner::push_reduced(NodeRef n, size_t use) {
   KernelPlan& k = kernels[static_cast<size_t>(d.kernel)];
   NodeRef x = n->src(0);
   const bool stacked = is_running(n);
-  if (is_reduction(n) && !in_reduce(d)) k.crowding += crowding(n);
+  if (is_reduction(n) && !in_reduce(d)) {
+    k.crowding += crowding(n);
+    for (NodeRef stream : streams_of(n)) k.streams.push_back(stream);
+  }
   const auto axes = loop_axes(n);
   Access access{{}, d.access.valid};
   std::vector<NodeRef> reduced;
