@@ -8,6 +8,7 @@
 #include "weft/llm/model_file.h"
 #include "weft/llm/random_model.h"
 #include "weft/llm/stepper.h"
+#include "weft/tensor/packed.h"
 
 namespace weft::llm {
 namespace {
@@ -361,6 +362,54 @@ TEST(PackedNetworks, AreTheirNumbersNetworks) {
   Stepper stepper(config, weights, 1, 64, DType::F32);
   const StepRow row{0, 0, tokens};
   EXPECT_LT(distance(stepper.run(std::span(&row, 1), Give::AllLogits), wanted), 1e-5);
+}
+
+/// Rows side by side are the same numbers, in prompts, alone and among others.
+TEST(PackedNetworks, OfInterleavedRowsGiveTheSame) {
+  RandomShape shape = kSmall;
+  shape.dim = 256, shape.ffn = 512;
+  const std::vector<TokenId> tokens = some_tokens(40), other = some_tokens(40, 1);
+  for (const Codec codec : {Codec::Q4_K, Codec::Q5_K, Codec::Q2_K, Codec::Q4_1, Codec::IQ4_XS}) {
+    const GgufModel packed = gguf_model(random_model(shape, codec, 3));
+    const Config config = read_config(packed.content);
+    const auto steps = [&](int64_t rows) {
+      Weights weights(packed);
+      weights.interleave_rows(rows);
+      EXPECT_EQ(weights.find("blk.1.ffn_up.weight")->interleaved, rows > 0) << name(codec);
+      EXPECT_FALSE(weights.find("token_embd.weight")->interleaved) << "300 are no whole groups";
+      Stepper stepper(config, weights, 2, 64, DType::F32, fastest_factors());
+      std::vector<std::vector<float>> all;
+      for (int64_t slot : {0, 1}) {
+        const StepRow prompt{slot, 0, slot == 0 ? tokens : other};
+        all.push_back(stepper.run(std::span(&prompt, 1)));
+      }
+      for (int64_t at = 40; at < 43; ++at) {
+        const StepRow both[] = {{0, at, std::span(tokens).subspan(7, 1)},
+                                {1, at, std::span(other).subspan(9, 1)}};
+        all.push_back(stepper.run(std::span(both, 1)));
+        all.push_back(stepper.run(both));
+      }
+      return all;
+    };
+    const std::vector<std::vector<float>> got = steps(16), wanted = steps(0);
+    for (size_t i = 0; i < got.size(); ++i) {
+      const std::vector<double> expected(wanted[i].begin(), wanted[i].end());
+      EXPECT_LT(distance(got[i], expected), 1e-5) << name(codec);
+      if (interleaved_rows() > 0) {
+        EXPECT_EQ(got[i], wanted[i]) << name(codec);
+      }
+    }
+  }
+}
+
+TEST(PackedNetworks, OfBlocksThatAreNoWordsAreLeftAsTheyLie) {
+  RandomShape shape = kSmall;
+  shape.dim = 256, shape.ffn = 512;
+  for (const Codec codec : {Codec::Q4_0, Codec::Q6_K, Codec::F16}) {
+    Weights weights(gguf_model(random_model(shape, codec, 3)));
+    weights.interleave_rows(16);
+    for (const auto& [name, weight] : weights.all()) EXPECT_FALSE(weight.interleaved) << name;
+  }
 }
 
 }  // namespace

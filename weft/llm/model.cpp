@@ -62,14 +62,33 @@ void check_options(const ModelOptions& o) {
     fail("llm.options", "{} tokens guessed ahead: 0 to {}", o.draft_tokens, kMostGuesses);
 }
 
+/// Or they would push each other out of memory.
+bool may_stay_in_memory(const Weights& weights) {
+  return weights.bytes() <= ::sysconf(_SC_PHYS_PAGES) * ::sysconf(_SC_PAGESIZE) / 2;
+}
+
+/// In the order in which steps read them.
+Weights prepared(const ModelFile& file, Factors factors) {
+  Weights weights = file.weights;
+  if (factors == Factors::Q8 && !file.config.encoder && may_stay_in_memory(weights))
+    weights.interleave_rows(interleaved_rows());
+  return weights;
+}
+
 /// Brings weights from their file, all but those that a step looks up a few rows of: it would wait
-/// for them page by page. Not where they would push each other out of memory.
+/// for them page by page.
 void fetch_weights(const Weights& weights) {
-  const auto memory = ::sysconf(_SC_PHYS_PAGES) * ::sysconf(_SC_PAGESIZE);
-  if (weights.bytes() > memory / 2) return;
+  if (!may_stay_in_memory(weights)) return;
   const bool tied = weights.find("output.weight") == nullptr;
   for (const auto& [name, weight] : weights.all())
     if (tied || name != "token_embd.weight") fetch(weight.stored);
+}
+
+/// Of matrices that were copied: the system has mapped some again with what lies beside them, up to
+/// 2 MiB for each vector.
+void let_go_of_copied(const Weights& in_file, const Weights& used) {
+  for (const auto& [name, weight] : used.all())
+    if (weight.interleaved) let_go(in_file.find(name)->stored);
 }
 
 ModelFile read_adapted(const std::string& path, const std::vector<LoraFile>& adapters) {
@@ -96,13 +115,14 @@ Model::Model(const ModelFile& file, text::Tokenizer tokenizer, const ModelOption
   check_options(o);
   check_cache_memory(file.config, o.slots, context_, o.cache);
   const Factors factors = o.factors ? *o.factors : fastest_factors();
-  stepper_ =
-      std::make_unique<Stepper>(file.config, file.weights, o.slots, context_, o.cache, factors);
+  const Weights weights = prepared(file, factors);
+  stepper_ = std::make_unique<Stepper>(file.config, weights, o.slots, context_, o.cache, factors);
   if (o.draft_tokens > 0 && o.draft_model.empty()) drafter_ = std::make_unique<LookupDrafter>();
   if (o.draft_tokens > 0 && !o.draft_model.empty())
     drafter_ = model_drafter(o.draft_model, tokenizer_, o.slots, context_, o.cache, factors);
   weight_bytes_ = file.weights.bytes();
-  fetch_weights(file.weights);
+  fetch_weights(weights);
+  let_go_of_copied(file.weights, weights);
   for (int64_t i = 0; i < o.slots; ++i)
     slots_.push_back(std::make_unique<Slot>(Slot{i, {}, nullptr}));
   end_tokens_ = config().end_tokens;

@@ -25,6 +25,8 @@ struct Weight {
   std::string type;                   ///< as the file has it: Q4_K, bf16, ...
   int64_t bytes = 0;                  ///< in the file
   std::vector<LowRank> factors = {};  ///< of adapters; value() is without them
+  bool interleaved = false;  ///< stored is (groups of rows, words, rows, bytes), a group's rows
+                             ///< side by side
 
   bool defined() const { return stored.defined(); }
   /// In f32: an expression, so that a step which uses it decodes as it goes.
@@ -66,6 +68,9 @@ class Weights {
   const std::map<std::string, Weight, std::less<>>& all() const { return weights_; }
   int64_t bytes() const;
   void add_factors(std::string_view name, const LowRank& factors);  ///< of a weight that there is
+  /// Copies packed matrices so that so many rows of each lie side by side: few rows are multiplied
+  /// faster (interleaved_rows(); 0: nothing is copied). Their files' pages may leave memory.
+  void interleave_rows(int64_t rows);
 
  private:
   using Stacks = std::map<std::string, std::map<int64_t, Weight>>;  // experts by number

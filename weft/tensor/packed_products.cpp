@@ -402,6 +402,12 @@ std::optional<Factors> factors_named(std::string_view text) {
   fail("factors", "there are no factors '{}': f32, bf16, q8, or auto", text);
 }
 
+int64_t interleaved_rows() {
+  const bool tiles = has_unit([](const MatrixUnit& u) { return u.tile > 0; });
+  const int lanes = default_target().lanes(DType::U32);
+  return multiplies_bytes() && !tiles && lanes == 16 ? lanes : 0;
+}
+
 Factors fastest_factors() { return multiplies_bytes() ? Factors::Q8 : Factors::F32; }
 
 Tensor product_with(const Tensor& x, const Tensor& weight, Factors factors, CallSite at) {

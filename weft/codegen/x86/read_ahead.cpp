@@ -179,7 +179,7 @@ class Search {
     if (const int64_t steps = steps_of_rows(n, bytes); steps > 0)
       next_piece(n, bytes, steps);
     else
-      found_.set(n, {bytes});
+      found_.set(n, {bytes, bytes > kNear});
   }
 
   /// Iterations of the innermost loop, where an item of so many bytes is rows that it walks along
