@@ -5,6 +5,7 @@
 
 #include "weft/base/error.h"
 #include "weft/llm/grammar.h"
+#include "weft/llm/interleaved.h"
 
 namespace weft::llm {
 
@@ -67,8 +68,8 @@ void LookupDrafter::guess(std::span<Draft> drafts) {
 
 ModelDrafter::ModelDrafter(const ModelFile& file, int64_t slots, int64_t context, DType cache,
                            Factors factors)
-    : stepper_(file.config, file.weights, slots, std::min(context, file.config.context), cache,
-               factors),
+    : stepper_(file.config, for_answers(file, factors), slots,
+               std::min(context, file.config.context), cache, factors),
       held_(static_cast<size_t>(slots)) {}
 
 /// Whether the model has a place for the text, and knows its tokens.

@@ -2,10 +2,11 @@
 // each row of the matrix: as files have them, rows far apart are transposed in registers each time,
 // which takes as long as all the rest. (2048 x 2048, one row, Zen 4, two threads, before and after:
 // Q4_K 88 and 48 us, Q5_K 118 and 88, Q2_K 78 and 46, Q4_1 87 and 50, IQ4_XS 99 and 46.)
-#include <algorithm>
+#include "weft/llm/interleaved.h"
+
+#include <unistd.h>
 
 #include "weft/io/host_memory.h"
-#include "weft/llm/weights.h"
 
 namespace weft::llm {
 
@@ -41,11 +42,9 @@ Tensor copied(const Tensor& x) {
 
 void Weights::interleave_rows(int64_t rows) {
   if (rows == 0) return;
-  const bool tied = find("output.weight") == nullptr;
   for (auto& [name, weight] : weights_) {
-    // Of others rows are looked up.
-    const bool multiplies = name.starts_with("blk.") || name == "output.weight" ||
-                            (tied && name == "token_embd.weight");
+    // Of others rows are looked up, also of one that multiplies besides.
+    const bool multiplies = name.starts_with("blk.") || name == "output.weight";
     // For a vector in the file the system would map what lies around it, up to 2 MiB.
     if (weight.shape.size() == 1 && is_plain(weight.codec)) weight.stored = copied(weight.stored);
     if (!multiplies || !has_whole_words(weight, rows)) continue;
@@ -55,6 +54,22 @@ void Weights::interleave_rows(int64_t rows) {
     weight.interleaved = true;
     let_go(in_file);
   }
+}
+
+bool may_stay_in_memory(const Weights& weights) {
+  return weights.bytes() <= ::sysconf(_SC_PHYS_PAGES) * ::sysconf(_SC_PAGESIZE) / 2;
+}
+
+Weights for_answers(const ModelFile& file, Factors factors) {
+  Weights weights = file.weights;
+  if (factors == Factors::Q8 && !file.config.encoder && may_stay_in_memory(weights))
+    weights.interleave_rows(interleaved_rows());
+  return weights;
+}
+
+void let_go_of_copied(const Weights& in_file, const Weights& used) {
+  for (const auto& [name, weight] : used.all())
+    if (weight.interleaved) let_go(in_file.find(name)->stored);
 }
 
 }  // namespace weft::llm

@@ -1,15 +1,13 @@
 #include "weft/llm/model.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 
 #include "weft/base/error.h"
 #include "weft/io/host_memory.h"
 #include "weft/llm/grammar.h"
+#include "weft/llm/interleaved.h"
 #include "weft/llm/lora.h"
-#include "weft/llm/model_file.h"
 #include "weft/llm/sampling.h"
 
 namespace weft::llm {
@@ -62,19 +60,6 @@ void check_options(const ModelOptions& o) {
     fail("llm.options", "{} tokens guessed ahead: 0 to {}", o.draft_tokens, kMostGuesses);
 }
 
-/// Or they would push each other out of memory.
-bool may_stay_in_memory(const Weights& weights) {
-  return weights.bytes() <= ::sysconf(_SC_PHYS_PAGES) * ::sysconf(_SC_PAGESIZE) / 2;
-}
-
-/// In the order in which steps read them.
-Weights prepared(const ModelFile& file, Factors factors) {
-  Weights weights = file.weights;
-  if (factors == Factors::Q8 && !file.config.encoder && may_stay_in_memory(weights))
-    weights.interleave_rows(interleaved_rows());
-  return weights;
-}
-
 /// Brings weights from their file, all but those that a step looks up a few rows of: it would wait
 /// for them page by page.
 void fetch_weights(const Weights& weights) {
@@ -82,13 +67,6 @@ void fetch_weights(const Weights& weights) {
   const bool tied = weights.find("output.weight") == nullptr;
   for (const auto& [name, weight] : weights.all())
     if (tied || name != "token_embd.weight") fetch(weight.stored);
-}
-
-/// Of matrices that were copied: the system has mapped some again with what lies beside them, up to
-/// 2 MiB for each vector.
-void let_go_of_copied(const Weights& in_file, const Weights& used) {
-  for (const auto& [name, weight] : used.all())
-    if (weight.interleaved) let_go(in_file.find(name)->stored);
 }
 
 ModelFile read_adapted(const std::string& path, const std::vector<LoraFile>& adapters) {
@@ -115,7 +93,7 @@ Model::Model(const ModelFile& file, text::Tokenizer tokenizer, const ModelOption
   check_options(o);
   check_cache_memory(file.config, o.slots, context_, o.cache);
   const Factors factors = o.factors ? *o.factors : fastest_factors();
-  const Weights weights = prepared(file, factors);
+  const Weights weights = for_answers(file, factors);
   stepper_ = std::make_unique<Stepper>(file.config, weights, o.slots, context_, o.cache, factors);
   if (o.draft_tokens > 0 && o.draft_model.empty()) drafter_ = std::make_unique<LookupDrafter>();
   if (o.draft_tokens > 0 && !o.draft_model.empty())
