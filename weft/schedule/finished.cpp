@@ -59,8 +59,8 @@ double Planner::crowding(NodeRef reduce) const {
 
 /// The arrays that a sum reads from end to end, once, where they come from memory.
 std::vector<NodeRef> Planner::streams_of(NodeRef reduce) const {
-  constexpr size_t kLargestCone = 32;  // nodes looked at
-  if (estimates_.heavy.at(reduce)) return {};
+  constexpr size_t kLargestCone = 32;                                   // nodes looked at
+  if (estimates_.heavy.at(reduce) || target.groups.exist()) return {};  // of grids not measured
   const double terms = largest_numel(reduce->src(0)->shape->span());
   const double least = kTimesL2 * static_cast<double>(target.machine.l2().bytes);
   std::vector<NodeRef> cone{reduce->src(0)}, found;
