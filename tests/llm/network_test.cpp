@@ -402,6 +402,17 @@ TEST(PackedNetworks, OfInterleavedRowsGiveTheSame) {
   }
 }
 
+TEST(PackedNetworks, MatricesOfNothingAreLeftAsTheyLie) {
+  GgufModel model;
+  model.content.tensors.resize(2);
+  model.tensors.push_back(
+      {"blk.0.attn_q.weight", Codec::Q4_K, {0, 256}, Tensor::empty({0}, DType::U8)});
+  model.tensors.push_back({"blk.0.attn_norm.weight", Codec::F32, {0}, Tensor::empty({0})});
+  Weights weights(model);
+  weights.interleave_rows(16);
+  for (const auto& [name, weight] : weights.all()) EXPECT_FALSE(weight.interleaved) << name;
+}
+
 TEST(PackedNetworks, OfBlocksThatAreNoWordsAreLeftAsTheyLie) {
   RandomShape shape = kSmall;
   shape.dim = 256, shape.ffn = 512;

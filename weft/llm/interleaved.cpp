@@ -16,7 +16,7 @@ constexpr int64_t kWord = 4;  // bytes
 
 bool has_whole_words(const Weight& w, int64_t rows) {
   return !is_plain(w.codec) && row(w.codec).bytes % kWord == 0 && w.shape.size() == 2 &&
-         w.shape[0].value() % rows == 0 && !w.interleaved;
+         w.bytes > 0 && w.shape[0].value() % rows == 0 && !w.interleaved;
 }
 
 /// The bytes of `w`: (groups of rows, words, rows, bytes).
@@ -46,7 +46,8 @@ void Weights::interleave_rows(int64_t rows) {
     // Of others rows are looked up, also of one that multiplies besides.
     const bool multiplies = name.starts_with("blk.") || name == "output.weight";
     // For a vector in the file the system would map what lies around it, up to 2 MiB.
-    if (weight.shape.size() == 1 && is_plain(weight.codec)) weight.stored = copied(weight.stored);
+    const bool vector = weight.shape.size() == 1 && is_plain(weight.codec);
+    if (vector && weight.bytes > 0) weight.stored = copied(weight.stored);
     if (!multiplies || !has_whole_words(weight, rows)) continue;
     const Tensor in_file = weight.stored;
     fetch(in_file);
