@@ -369,12 +369,13 @@ TEST(PackedNetworks, OfInterleavedRowsGiveTheSame) {
   RandomShape shape = kSmall;
   shape.dim = 256, shape.ffn = 512;
   const std::vector<TokenId> tokens = some_tokens(40), other = some_tokens(40, 1);
-  for (const Codec codec : {Codec::Q4_K, Codec::Q5_K, Codec::Q2_K, Codec::Q4_1, Codec::IQ4_XS}) {
+  for (const Codec codec : {Codec::Q4_K, Codec::Q5_K, Codec::Q2_K, Codec::Q4_1, Codec::Q5_1,
+                            Codec::IQ4_XS, Codec::NVFP4, Codec::Q8_K}) {
     const GgufModel packed = gguf_model(random_model(shape, codec, 3));
     const Config config = read_config(packed.content);
     const auto steps = [&](int64_t rows) {
       Weights weights(packed);
-      weights.interleave_rows(rows);
+      weights.interleave_rows([rows](Codec) { return rows; });
       EXPECT_EQ(weights.find("blk.1.ffn_up.weight")->interleaved, rows > 0) << name(codec);
       EXPECT_FALSE(weights.find("token_embd.weight")->interleaved) << "300 are no whole groups";
       Stepper stepper(config, weights, 2, 64, DType::F32, fastest_factors());
@@ -395,11 +396,16 @@ TEST(PackedNetworks, OfInterleavedRowsGiveTheSame) {
     for (size_t i = 0; i < got.size(); ++i) {
       const std::vector<double> expected(wanted[i].begin(), wanted[i].end());
       EXPECT_LT(distance(got[i], expected), 1e-5) << name(codec);
-      if (interleaved_rows() > 0) {
+      if (interleaved_rows(codec) > 0) {
         EXPECT_EQ(got[i], wanted[i]) << name(codec);
       }
     }
   }
+}
+
+TEST(PackedNetworks, OfProductsByWordsKeepRowsAsTheyLie) {
+  for (const Codec codec : {Codec::Q8_K, Codec::Q6_K, Codec::Q4_0, Codec::F16})
+    EXPECT_EQ(interleaved_rows(codec), 0) << name(codec);
 }
 
 TEST(PackedNetworks, MatricesOfNothingAreLeftAsTheyLie) {
@@ -409,7 +415,7 @@ TEST(PackedNetworks, MatricesOfNothingAreLeftAsTheyLie) {
       {"blk.0.attn_q.weight", Codec::Q4_K, {0, 256}, Tensor::empty({0}, DType::U8)});
   model.tensors.push_back({"blk.0.attn_norm.weight", Codec::F32, {0}, Tensor::empty({0})});
   Weights weights(model);
-  weights.interleave_rows(16);
+  weights.interleave_rows([](Codec) { return int64_t{16}; });
   for (const auto& [name, weight] : weights.all()) EXPECT_FALSE(weight.interleaved) << name;
 }
 
@@ -418,7 +424,7 @@ TEST(PackedNetworks, OfBlocksThatAreNoWordsAreLeftAsTheyLie) {
   shape.dim = 256, shape.ffn = 512;
   for (const Codec codec : {Codec::Q4_0, Codec::Q6_K, Codec::F16}) {
     Weights weights(gguf_model(random_model(shape, codec, 3)));
-    weights.interleave_rows(16);
+    weights.interleave_rows([](Codec) { return int64_t{16}; });
     for (const auto& [name, weight] : weights.all()) EXPECT_FALSE(weight.interleaved) << name;
   }
 }

@@ -14,9 +14,9 @@ namespace {
 
 constexpr int64_t kWord = 4;  // bytes
 
-bool has_whole_words(const Weight& w, int64_t rows) {
-  return !is_plain(w.codec) && row(w.codec).bytes % kWord == 0 && w.shape.size() == 2 &&
-         w.bytes > 0 && w.shape[0].value() % rows == 0 && !w.interleaved;
+bool may_be_interleaved(const Weight& w, int64_t rows) {
+  return rows > 0 && row(w.codec).bytes % kWord == 0 && w.shape.size() == 2 && w.bytes > 0 &&
+         w.shape[0].value() % rows == 0 && !w.interleaved;
 }
 
 /// The bytes of `w`: (groups of rows, words, rows, bytes).
@@ -40,21 +40,23 @@ Tensor copied(const Tensor& x) {
 
 }  // namespace
 
-void Weights::interleave_rows(int64_t rows) {
-  if (rows == 0) return;
+void Weights::interleave_rows(FunctionRef<int64_t(Codec)> rows_of) {
+  bool any = false;
   for (auto& [name, weight] : weights_) {
     // Of others rows are looked up, also of one that multiplies besides.
     const bool multiplies = name.starts_with("blk.") || name == "output.weight";
-    // For a vector in the file the system would map what lies around it, up to 2 MiB.
-    const bool vector = weight.shape.size() == 1 && is_plain(weight.codec);
-    if (vector && weight.bytes > 0) weight.stored = copied(weight.stored);
-    if (!multiplies || !has_whole_words(weight, rows)) continue;
+    const int64_t rows = multiplies && !is_plain(weight.codec) ? rows_of(weight.codec) : 0;
+    if (!may_be_interleaved(weight, rows)) continue;
     const Tensor in_file = weight.stored;
     fetch(in_file);
     weight.stored = interleaved(weight, rows);
-    weight.interleaved = true;
+    any = weight.interleaved = true;
     let_go(in_file);
   }
+  // For a vector in the file the system would map what lies around it, up to 2 MiB.
+  for (auto& [name, weight] : weights_)
+    if (any && weight.shape.size() == 1 && is_plain(weight.codec) && weight.bytes > 0)
+      weight.stored = copied(weight.stored);
 }
 
 bool may_stay_in_memory(const Weights& weights) {
@@ -64,7 +66,7 @@ bool may_stay_in_memory(const Weights& weights) {
 Weights for_answers(const ModelFile& file, Factors factors) {
   Weights weights = file.weights;
   if (factors == Factors::Q8 && !file.config.encoder && may_stay_in_memory(weights))
-    weights.interleave_rows(interleaved_rows());
+    weights.interleave_rows([](Codec codec) { return interleaved_rows(codec); });
   return weights;
 }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/base/function_ref.h"
 #include "weft/io/gguf_model.h"
 #include "weft/io/safetensors.h"
 #include "weft/io/tensors.h"
@@ -68,9 +69,9 @@ class Weights {
   const std::map<std::string, Weight, std::less<>>& all() const { return weights_; }
   int64_t bytes() const;
   void add_factors(std::string_view name, const LowRank& factors);  ///< of a weight that there is
-  /// Copies packed matrices so that so many rows of each lie side by side: few rows are multiplied
-  /// faster (interleaved_rows(); 0: nothing is copied). Their files' pages may leave memory.
-  void interleave_rows(int64_t rows);
+  /// Copies packed matrices so that so many rows of each lie side by side (by interleaved_rows(),
+  /// few rows are multiplied faster; 0: left as they lie). Their files' pages may leave memory.
+  void interleave_rows(FunctionRef<int64_t(Codec)> rows_of);
 
  private:
   using Stacks = std::map<std::string, std::map<int64_t, Weight>>;  // experts by number

@@ -43,9 +43,9 @@ enum class Factors : uint8_t {
 std::optional<Factors> factors_named(std::string_view text);
 /// Q8 where the default device multiplies bytes (vpdpbusd), else F32.
 Factors fastest_factors();
-/// How many rows of a packed matrix should lie side by side, word by word, for products of few rows
-/// on the default device; 0 where it is all the same.
-int64_t interleaved_rows();
+/// How many rows of a matrix in this format should lie side by side, word by word, for products of
+/// few rows by bytes on the default device; 0 where they should not.
+int64_t interleaved_rows(Codec codec);
 
 /// x @ weight^T, as f32.
 ///   x       (.., rows, k), floats
