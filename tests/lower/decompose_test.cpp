@@ -243,6 +243,73 @@ TEST(LowerDecompose, DivisionByConstants) {
   }
 }
 
+/// All of 8 and 16 bits, and what is next to multiples of the divisor.
+std::vector<Value> dividends(DType d, int64_t by) {
+  std::vector<Value> out = interesting(d);
+  if (bits(d) <= 16)
+    for (int64_t x = int_min(d); x <= static_cast<int64_t>(int_max(d)); ++x)
+      out.push_back(Value::of(d, x));
+  std::mt19937_64 random(static_cast<uint64_t>(by));
+  while (bits(d) > 16 && out.size() < 2000) {
+    const uint64_t bits_of = random() >> (random() % 64);
+    const auto multiple =
+        static_cast<int64_t>(bits_of / static_cast<uint64_t>(by) * static_cast<uint64_t>(by));
+    for (const int64_t beside : {-1, 0, 1})
+      for (const int64_t sign : {-1, 1}) out.push_back(Value::of(d, sign * (multiple + beside)));
+  }
+  return out;
+}
+
+/// Where integers are not divided they are multiplied by reciprocals, and divided as floats.
+TEST(LowerDecompose, QuotientsOfNarrowIntegersOnX86) {
+  for (DType d : {DType::I8, DType::I16, DType::I32, DType::U8, DType::U16, DType::U32})
+    for (int64_t by : {3, 5, 7, 11, 100, 127, 641, 32767, 65535, 65537, 2147483647}) {
+      if (by > static_cast<int64_t>(int_max(d))) continue;
+      SCOPED_TRACE(std::string(name(d)) + " by " + std::to_string(by));
+      const std::vector<Value> x = dividends(d, by);
+      const std::vector<Value> divisors(x.size(), Value::of(d, by));
+      const auto n = static_cast<int64_t>(x.size());
+      KernelBuilder k;
+      NodeRef i = k.range(n, 0), a = k.load(k.param(0, d, n), i), b = k.load(k.param(1, d, n), i);
+      NodeRef c = k.g.constant(Value::of(d, by));
+      k.store(k.param(2, d, n), i, k.g.idiv(a, c));
+      k.store(k.param(3, d, n), i, k.g.mod(a, c));
+      k.store(k.param(4, d, n), i, k.g.idiv(a, b));
+      k.store(k.param(5, d, n), i, k.g.mod(a, b));
+      const LinearProgram p = lowered(k.kernel(), "x86");
+      EXPECT_EQ(count(p, Op::CDiv) + count(p, Op::CMod), 0u);
+      const Buffers got =
+          run_program(p, {x, divisors, zeros(d, n), zeros(d, n), zeros(d, n), zeros(d, n)});
+      EXPECT_EQ(got[2], got[4]);
+      EXPECT_EQ(got[3], got[5]);
+      for (size_t j = 0; j < x.size(); ++j) {
+        const int64_t v = x[j].as_int(), q = v / by - (v % by < 0);
+        ASSERT_EQ(got[2][j].as_int(), q) << v;
+        ASSERT_EQ(got[3][j].as_int(), v - q * by) << v;
+      }
+    }
+}
+
+/// Indices and what else is known to be small.
+TEST(LowerDecompose, QuotientsOfSmallWideIntegersOnX86) {
+  for (int64_t by : {3, 7, 60, 1000003}) {
+    KernelBuilder k;
+    const int64_t n = 1 << 12, step = 1 << 18;
+    NodeRef i = k.range(n, 0), x = k.g.cast(i, DType::I64);
+    NodeRef far = k.g.mul(x, k.g.constant(Value::of(DType::I64, step)));
+    NodeRef c = k.g.constant(Value::of(DType::I64, by));
+    k.store(k.param(0, DType::I64, n), i, k.g.idiv(far, c));
+    k.store(k.param(1, DType::I64, n), i, k.g.mod(far, c));
+    const LinearProgram p = lowered(k.kernel(), "x86");
+    EXPECT_EQ(count(p, Op::CDiv) + count(p, Op::CMod), 0u) << print_program(p);
+    const Buffers got = run_program(p, {zeros(DType::I64, n), zeros(DType::I64, n)});
+    for (int64_t j = 0; j < n; ++j) {
+      ASSERT_EQ(got[0][static_cast<size_t>(j)].as_int(), j * step / by);
+      ASSERT_EQ(got[1][static_cast<size_t>(j)].as_int(), j * step % by);
+    }
+  }
+}
+
 /// What docs/how_to_add/target.md asks of every target: no division but of floats, neither
 /// rounding, nor max, nor fused multiply-add.
 Target bare_target() {

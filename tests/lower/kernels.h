@@ -109,7 +109,7 @@ inline LinearProgram expect_same(const Kernel& kernel, const Buffers& buffers,
                                  const Variables& variables = {}, Zeros zeros = Zeros::Signed) {
   LinearProgram program;
   const Buffers expected = run_kernel(kernel.sink, buffers, variables);
-  for (const char* target : {"interp", "c"}) {
+  for (const char* target : {"interp", "x86", "c"}) {
     program = lowered(kernel, target);
     const Buffers got = run_program(program, buffers, variables);
     for (size_t slot = 0; slot < expected.size(); ++slot)

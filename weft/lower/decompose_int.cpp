@@ -1,5 +1,7 @@
 // Integer and bool ops in terms of others: division with its guards and corrections, shifts, casts,
 // logic.
+#include <optional>
+
 #include "weft/base/bits.h"
 #include "weft/lower/legaliser.h"
 
@@ -49,9 +51,30 @@ NodeRef mod(const Match& m, Legaliser& l) {
   return same_signs(a, b) ? r : where(wrong_side(r, b), r + b, r);
 }
 
-/// a / c for 0 <= a < 2^32 by a multiplication: with s = ceil(log2 c) and m = ceil(2^(32+s) / c) -
-/// 2^32, t = a*m >> 32, the quotient is (((a - t) >> 1) + t) >> (s - 1). Granlund and Montgomery,
-/// "Division by invariant integers using multiplication", PLDI 1994, figure 4.1.
+/// Quotients by c as (x * factor) >> shift.
+struct Reciprocal {
+  uint64_t factor;
+  int shift;
+};
+
+/// Exact for 0 <= x <= most, with products of at most `width` bits; none where there is no such.
+/// With factor = floor(2^shift / c) + 1 what products have too much, x * (factor * c - 2^shift) /
+/// c, has to be less than 2^shift / c. Granlund and Montgomery, "Division by invariant integers
+/// using multiplication", PLDI 1994, theorem 4.2.
+std::optional<Reciprocal> reciprocal(uint64_t c, uint64_t most, int width) {
+  using Wide = __uint128_t;
+  for (int shift = 0; shift < 64; ++shift) {
+    const Wide one = Wide{1} << shift, factor = one / c + 1;
+    if (most * (factor * c - one) >= one) continue;
+    if (most * factor >> width != 0) return std::nullopt;
+    return Reciprocal{static_cast<uint64_t>(factor), shift};
+  }
+  return std::nullopt;
+}
+
+/// a / c for 0 <= a < 2^32, where factors have 33 bits: with s = ceil(log2 c) and m = ceil(2^(32+s)
+/// / c) - 2^32, t = a*m >> 32, the quotient is (((a - t) >> 1) + t) >> (s - 1). As before, figure
+/// 4.1.
 Expr divided_by_constant(Expr a, uint64_t c) {
   if (c == 1) return a;
   const int s = ceil_log2(c);
@@ -61,14 +84,26 @@ Expr divided_by_constant(Expr a, uint64_t c) {
   return (((a - t) >> 1) + t) >> int64_t{s - 1};
 }
 
-Expr quotient(Expr a, int64_t c) {
-  const bool negative = a.node()->vmin < 0;
-  Expr wide = a.to(DType::I64);
-  Expr magnitude = negative ? where(wide < wide.integer(0), -wide, wide) : wide;
-  Expr q = divided_by_constant(magnitude.to(DType::U64), static_cast<uint64_t>(c < 0 ? -c : c));
-  q = q.to(DType::I64);
+uint64_t size_of(int64_t v) {
+  return v < 0 ? 0 - static_cast<uint64_t>(v) : static_cast<uint64_t>(v);
+}
+
+/// a / c towards zero, in the narrowest words that hold the products; null where it has to be
+/// divided.
+NodeRef quotient(Expr a, int64_t c) {
+  const uint64_t by = size_of(c), most = std::max(size_of(a.node()->vmin), size_of(a.node()->vmax));
+  const bool negative = a.node()->vmin < 0, narrow = bits(a.dtype()) <= 32;
+  const std::optional<Reciprocal> in_32 = narrow ? reciprocal(by, most, 32) : std::nullopt;
+  const std::optional<Reciprocal> r = in_32 ? in_32 : reciprocal(by, most, 64);
+  if (!r && !narrow) return nullptr;
+  Expr x = a.to(in_32 ? DType::I32 : DType::I64);
+  if (negative) x = where(x < x.integer(0), -x, x);
+  x = x.to(in_32 ? DType::U32 : DType::U64);
+  Expr q =
+      r ? (x * static_cast<int64_t>(r->factor)) >> int64_t{r->shift} : divided_by_constant(x, by);
+  q = q.to(a.dtype());
   if (c < 0) q = -q;
-  return (negative ? where(wide < wide.integer(0), -q, q) : q).to(a.dtype());
+  return negative ? where(a < a.integer(0), -q, q) : q;
 }
 
 /// C has no quotient by 0, and nothing asks for one.
@@ -76,11 +111,30 @@ bool divides(NodeRef constant) { return is_small(constant) && constant->int_arg(
 
 NodeRef cdiv_by_constant(const Match& m, Legaliser& l) {
   NodeRef by = m[pat::c0];
-  return divides(by) ? quotient(Expr(l, m[pat::x]), by->int_arg(0)).node() : nullptr;
+  return divides(by) ? quotient(Expr(l, m[pat::x]), by->int_arg(0)) : nullptr;
 }
 NodeRef cmod_by_constant(const Match& m, Legaliser& l) {
   Expr a(l, m[pat::x]), b(l, m[pat::c0]);
-  return divides(b) ? (a - quotient(a, b.node()->int_arg(0)) * b).node() : nullptr;
+  NodeRef q = divides(b) ? quotient(a, b.node()->int_arg(0)) : nullptr;
+  return q ? (a - Expr(l, q) * b).node() : nullptr;
+}
+
+/// a / b towards zero by a quotient of floats. With twice the digits of the integers (f32 for 16
+/// bits, f64 for 32) it is not rounded up to one that it is below: that is at least 1 / b away,
+/// half a unit in its last place at most |a / b| 2^-24, or 2^-53.
+Expr float_quotient(Expr a, Expr b) {
+  const bool narrow = bits(a.dtype()) <= 16;
+  const DType in = narrow ? DType::F32 : DType::F64;
+  Expr q = a.to(in) / b.to(in);
+  return narrow ? q.converted(DType::I32).to(a.dtype()) : q.converted(a.dtype());
+}
+
+NodeRef cdiv_by_float(const Match& m, Legaliser& l) {
+  return float_quotient(Expr(l, m[pat::x]), Expr(l, m[pat::y]));
+}
+NodeRef cmod_by_float(const Match& m, Legaliser& l) {
+  Expr a(l, m[pat::x]), b(l, m[pat::y]);
+  return a - float_quotient(a, b) * b;
 }
 
 // ---- shifts
@@ -155,6 +209,13 @@ constexpr NativeRule<Legaliser> kDivisionRules[] = {
     native("cdiv.magic", op(Op::CDiv, x, c0), cdiv_by_constant,
            bits(x) <= 32 && ~native_op(Op::CDiv, x), kBits),
     native("cmod.magic", op(Op::CMod, x, c0), cmod_by_constant,
+           bits(x) <= 32 && ~native_op(Op::CDiv, x), kBits),
+    // Of 64 bits those that are known to be small, as indices are.
+    native("cdiv.magic_wide", op(Op::CDiv, x, c0), cdiv_by_constant, bits(x) == 64, kBits),
+    native("cmod.magic_wide", op(Op::CMod, x, c0), cmod_by_constant, bits(x) == 64, kBits),
+    native("cdiv.by_float", op(Op::CDiv, x, y), cdiv_by_float,
+           bits(x) <= 32 && ~native_op(Op::CDiv, x), kBits),
+    native("cmod.by_float", op(Op::CMod, x, y), cmod_by_float,
            bits(x) <= 32 && ~native_op(Op::CDiv, x), kBits),
 };
 constexpr NativeRule<Legaliser> kShiftRules[] = {

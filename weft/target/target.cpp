@@ -20,6 +20,7 @@ constexpr DTypeSet kHalves = dtype_set({DType::F16, DType::BF16});
 constexpr DTypeSet kFloats = dtype_set({DType::F32, DType::F64});
 constexpr DTypeSet kInts = dtype_set(
     {DType::I8, DType::I16, DType::I32, DType::I64, DType::U8, DType::U16, DType::U32, DType::U64});
+constexpr DTypeSet kWideInts = dtype_set({DType::I64, DType::U64});
 constexpr DTypeSet kArithmetic = kBool | kInts | kFloats;
 constexpr DTypeSet kStorage = kArithmetic | kHalves;
 
@@ -35,10 +36,13 @@ constexpr std::array kHostOps = std::to_array<NativeOp>({
     {Op::Shr, kBool | kInts},    {Op::Where, kStorage},    {Op::MulAcc, kBool | kInts},
     {Op::MulAcc, kFloats, true},
 });
-// What our machine code has besides: vpshufb, and with AVX-512 exponents.
+// What our machine code has besides: vpshufb, and with AVX-512 exponents. It divides integers of 64
+// bits alone, one by one.
 constexpr auto kX86Ops = [] {
   std::array<NativeOp, kHostOps.size() + 5> ops{};
   NativeOp* end = std::ranges::copy(kHostOps, ops.data()).out;
+  for (NativeOp& o : ops)
+    if (o.op == Op::CDiv || o.op == Op::CMod) o.dtypes = kWideInts;
   *end++ = {Op::Lookup4, dtype_bit(DType::U32)};
   *end++ = {Op::Rint, kFloats};
   for (const Op op : {Op::Ldexp, Op::Logb, Op::Mantissa})
