@@ -43,7 +43,6 @@ constexpr double kMaxBody = 400;        // instructions in the body of a tile of
 constexpr double kMaxPlainBody = 300;   // in any other body
 constexpr double kPartsOfLongest[] = {1, 1.0 / 4, 1.0 / 16};  // lengths that are as likely
 constexpr double kFirstTile = 0.5;                            // rows of a tile's time
-constexpr double kWorkers = 8;  // that tiles should keep busy, whatever there are
 
 int computing_bits(DType dtype) {
   // Half floats are computed with as f32.
@@ -79,6 +78,8 @@ bool stores_in_order(const KernelInfo& info, const Access& a) {
 }
 
 }  // namespace
+
+bool is_worth_sharing(double cycles) { return cycles * kWorkers >= kWorthSharingCycles; }
 
 double uneven_share(double tiles) { return std::ceil(tiles / kWorkers) * kWorkers / tiles; }
 

@@ -33,6 +33,11 @@ constexpr int64_t kFewLanes = 4;
 constexpr double kLongStepCycles = 2;
 /// Of a kernel; below, one worker does all.
 constexpr double kWorthSharingCycles = 5e4;
+/// That tiles should keep busy, whatever there are.
+constexpr double kWorkers = 8;
+/// Whether workers that share a kernel are done before one that has it to itself could be with what
+/// is worth sharing.
+bool is_worth_sharing(double cycles);
 /// How much longer than an equal share the longest takes, where workers share so many tiles.
 double uneven_share(double tiles);
 /// What comes by again and again while it is in L3, which others need too.

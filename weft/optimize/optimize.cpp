@@ -268,6 +268,13 @@ void cut_ranges(LoopNest& nest, const State& s) {
   }
 }
 
+/// Of the loop that workers share. Where one worker does all there is no need of many, which cost
+/// quotients and remainders of its number.
+int64_t items_to_share(const State& s) {
+  const bool shared = s.tiles || is_worth_sharing(CostModel(s.info, s.target).total(s.tiling));
+  return shared ? s.target.enough_items : 1;
+}
+
 void tile(State& s) {
   if (grouped(s)) return;
   LoopNest nest(*s.kernel.graph, s.info, recording(s));
@@ -275,21 +282,22 @@ void tile(State& s) {
     cut_tiles(nest, s.info, *s.tiles);
   else
     cut_ranges(nest, s);
+  const auto share = [&] { share_out(nest, s.info, items_to_share(s), s.target.vector_bits > 0); };
   if (s.keeps_order) {
-    share_out(nest, s.info, s.target.enough_items, s.target.vector_bits > 0);
+    share();
     return rebuild(s, nest);
   }
   const Machine& machine = s.target.machine;
   order_loops(nest, s.info, s.innermost);
-  const auto block = [&](double share) {
-    return block_stream(nest, s.info, s.innermost, std::ldexp(share, static_cast<int>(s.stream)));
+  const auto block = [&](double part) {
+    return block_stream(nest, s.info, s.innermost, std::ldexp(part, static_cast<int>(s.stream)));
   };
   const bool outruns_l3 =
       s.tiles || (s.innermost >= 0 && CostModel(s.info, s.target).outruns_l3(s.tiling));
   if (!outruns_l3 || !block(l2_stream_bytes(machine))) block(l3_stream_bytes(machine));
   keep_runs(nest, s.info, s.target.enough_items);
   keep_stores_near(nest, s.info);
-  share_out(nest, s.info, s.target.enough_items, s.target.vector_bits > 0);
+  share();
   rebuild(s, nest);
 }
 

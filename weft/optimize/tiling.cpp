@@ -376,10 +376,12 @@ class TileSearch {
     });
   }
 
-  /// How much longer the kernel takes because its tiles do not divide evenly among workers. Only
-  /// loops that every reduction depends on can be shared.
-  double imbalance(const Tiling& trial, const Choice& best) const {
+  /// How much longer the kernel, `even` cycles, takes because its tiles do not divide evenly among
+  /// workers. Only loops that every reduction depends on can be shared, and only long ones are: one
+  /// worker is as soon done with a short one as all are with one that is worth it.
+  double imbalance(const Tiling& trial, double even, const Choice& best) const {
     if (best.found && best.cost < kWorthSharingCycles) return 1;
+    if (!is_worth_sharing(even)) return 1;
     double items = 1;
     for (size_t r = 0; r < info_.ranges.size(); ++r) {
       const RangeInfo& range = info_.ranges[r];
@@ -398,7 +400,7 @@ class TileSearch {
     const double limit = best.found ? best.cost * worth : HUGE_VAL;
     const double even = model_.total(trial, limit);
     if (even >= limit) return;
-    if (const double c = even * imbalance(trial, best); c < limit) best = {trial, c, true};
+    if (const double c = even * imbalance(trial, even, best); c < limit) best = {trial, c, true};
   }
 
   const KernelInfo& info_;
