@@ -30,6 +30,10 @@ constexpr double kLeastPieceNs = 2'000;
 // What takes less is not worth moving its operands from one core's cache to another's: eigenvalues
 // and -vectors of 64 columns took 10.9 ms on two cores, and 8.5 on one.
 constexpr double kShortNs = 6'000;
+// Many of them after few others are shared nevertheless, and stay shared. Steps of a factorisation
+// are four short loops for one of a few vectors (QR of 512 columns on Granite Rapids, where another
+// core's cache is far: 14.8 ms by 1/2, 9.4 by 4).
+constexpr double kTimesAlone = 4;
 // So much later than its caller a worker that polls begins.
 constexpr double kLateNs = 350;
 // A remainder that its owner is as soon done with as another thread, whose cache has none of its
@@ -384,11 +388,12 @@ void ThreadPool::parallel_for(int64_t n, Body body, Estimate estimate) {
 }
 
 /// Whether a loop is its caller's alone: one that cannot be divided, and short ones after those,
-/// whose results lie in the caller's cache. Of these for half as long, so that many are shared.
+/// whose results lie in the caller's cache. Of these for kTimesAlone as long, so that where there
+/// are many they are shared.
 bool ThreadPool::stays_here(double ns, bool whole) {
   const double before = alone_.load(std::memory_order_relaxed);
-  const bool short_after = ns < kShortNs && 2 * ns < before;
-  const double after = whole ? before + ns : short_after ? before - 2 * ns : 0;
+  const bool short_after = ns < kShortNs && ns < kTimesAlone * before;
+  const double after = whole ? before + ns : short_after ? before - ns / kTimesAlone : 0;
   alone_.store(after, std::memory_order_relaxed);
   return whole || short_after;
 }
