@@ -38,6 +38,22 @@ TEST(ItemCost, IsThatOfTheSameLengthWrittenOut) {
   EXPECT_NEAR(any(std::vector<int64_t>{64}), one({}), 1);
 }
 
+TEST(ItemCost, MemoryIsWaitedForOnce) {
+  ProgramBuilder b("stores");
+  LinearProgram program = two_loops(b, b.i32(128));
+  const double stores = 128 * 256;
+  const auto of = [&](double bytes) {
+    program.bytes = bytes;
+    return ItemCost(program, 1)({});
+  };
+  const double unknown = of(0), far = of(stores * 64), again = of(64);
+  EXPECT_NEAR(far, unknown, 1);
+  EXPECT_LT(of(stores * 16), far / 2) << "small memory is near, and read four times";
+  EXPECT_LT(again, far / 4) << "what is stored again lies in the first cache";
+  program.core_size = b.i32(16);
+  EXPECT_NEAR(of(16 * stores * 64), far, 1) << "of each item";
+}
+
 TEST(ItemCost, SizesThatDataDecidesAreGuessed) {
   ProgramBuilder b("data");
   NodeRef from = b.param(DType::I32), zero = b.i32(0);

@@ -26,7 +26,7 @@ constexpr int kMaxThreads = 1024;
 // polls for as long before it sleeps, so that it never costs more than twice what was needed.
 constexpr uint64_t kWakeNs = 50'000;
 // A piece worth the time of another thread that polls.
-constexpr double kLeastPieceNs = 2'000;
+constexpr double kLeastPieceNs = 1'500;
 // What takes less is not worth moving its operands from one core's cache to another's: eigenvalues
 // and -vectors of 64 columns took 10.9 ms on two cores, and 8.5 on one.
 constexpr double kShortNs = 6'000;

@@ -4,13 +4,18 @@
 
 #include "weft/base/small_vector.h"
 #include "weft/graph/walks.h"
+#include "weft/target/machine.h"
 
 namespace weft {
 namespace {
 
 // Of an instruction on one vector register, two to four a cycle, and of one that moves it from or
-// to a cache beyond the first.
-constexpr double kInstructionNs = 0.1, kAccessNs = 1;
+// to the first cache meanwhile.
+constexpr double kInstructionNs = 0.1, kAccessNs = 0.15;
+constexpr double kOfDivision = 30;  // quotients and roots take as long as so many instructions
+// What a line takes besides once in a kernel, out of the second cache where that may hold all.
+constexpr double kLineNs = 1, kNearLineNs = 0.25;
+constexpr double kNearBytes = 512 << 10;
 // Loops whose size only run time knows; what is guessed decides about threads, never about results.
 constexpr double kGuessedTrips = 1024;
 constexpr size_t kMostInSize = 64;  // nodes of a size that is worked out for each launch
@@ -20,10 +25,14 @@ double most_trips(NodeRef size) {
   return most > 0 && most <= 1 << 24 ? static_cast<double>(most) : kGuessedTrips;
 }
 
-double nanoseconds(NodeRef n) {
+double registers(NodeRef n) { return std::max(1.0, n->lanes * bits(n->dtype) / 512.0); }
+
+/// As so many instructions.
+double instructions_of(NodeRef n) {
   if (group(n->op) == OpGroup::Leaf) return 0;
-  const bool moves = n->op == Op::Load || n->op == Op::Store;
-  return (moves ? kAccessNs : kInstructionNs) * std::max(1.0, n->lanes * bits(n->dtype) / 512.0);
+  const bool divides = n->op == Op::Div || n->op == Op::Sqrt;
+  if (n->op == Op::CDiv || n->op == Op::CMod) return kOfDivision * n->lanes;
+  return divides ? kOfDivision * registers(n) : registers(n);
 }
 
 /// Whether data decides between no iteration and some: the long way of a function, which few
@@ -49,22 +58,43 @@ bool is_known_at_launch(NodeRef size) {
 
 }  // namespace
 
-std::vector<LoopCost> loop_costs(const LinearProgram& program) {
-  // Of each loop around: how often what is in it runs, within `loop`.
-  struct Open {
-    double times;
-    size_t loop;
+namespace {
+
+/// Of what is in a loop, but in none inside of it.
+struct Counts {
+  double instructions = 0, accesses = 0;
+
+  void add(NodeRef n) {
+    instructions += instructions_of(n);
+    if (n->op == Op::Load || n->op == Op::Store) accesses += registers(n);
+  }
+  double nanoseconds(double access_ns) const {
+    return std::max(instructions * kInstructionNs, accesses * access_ns);
+  }
+};
+
+/// Loops in order of their ends, with how often what is in each runs within a loop whose size is
+/// known at launch, by its number.
+struct Counted {
+  double times;
+  size_t loop;
+  Counts counts = {};
+};
+
+std::vector<Counted> counted(const LinearProgram& program, std::vector<LoopCost>& loops) {
+  std::vector<Counted> open{{1, 0}}, done;
+  const auto close = [&] {
+    done.push_back(open.back());
+    open.pop_back();
   };
-  std::vector<LoopCost> loops(1);
-  std::vector<Open> open{{1, 0}};
   for (NodeRef n : program.code) {
-    const Open here = open.back();
+    const Counted& here = open.back();
     if (n->op == Op::EndRange) {
-      if (open.size() > 1) open.pop_back();
+      if (open.size() > 1) close();
     } else if (n->op != Op::Range) {
-      loops[here.loop].ns += here.times * nanoseconds(n);
+      open.back().counts.add(n);
     } else if (range_binding(n) == Binding::Core) {
-      open.push_back(here);
+      open.push_back({here.times, here.loop});
     } else if (is_rare(n->src(0))) {
       open.push_back({0, here.loop});
     } else if (is_known_at_launch(n->src(0))) {
@@ -74,6 +104,27 @@ std::vector<LoopCost> loop_costs(const LinearProgram& program) {
       open.push_back({here.times * most_trips(n->src(0)), here.loop});
     }
   }
+  while (!open.empty()) close();
+  return done;
+}
+
+/// Of an access on average: lines that are read again come out of the first cache.
+double access_ns(const LinearProgram& program, std::span<const Counted> loops) {
+  double accesses = 0;
+  for (const Counted& c : loops) accesses += c.times * c.counts.accesses;
+  if (program.core_size != nullptr) accesses *= most_trips(program.core_size);
+  const double line = program.bytes > 0 && program.bytes <= kNearBytes ? kNearLineNs : kLineNs;
+  const double lines = program.bytes > 0 ? program.bytes / Machine::kLine : accesses;
+  return kAccessNs + line * (accesses > 0 ? std::min(1.0, lines / accesses) : 0);
+}
+
+}  // namespace
+
+std::vector<LoopCost> loop_costs(const LinearProgram& program) {
+  std::vector<LoopCost> loops(1);
+  const std::vector<Counted> all = counted(program, loops);
+  const double each = access_ns(program, all);
+  for (const Counted& c : all) loops[c.loop].ns += c.times * c.counts.nanoseconds(each);
   return loops;
 }
 
