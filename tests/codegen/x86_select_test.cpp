@@ -285,12 +285,16 @@ TEST_P(X86Select, WhatTheNextItemReadsIsFetchedAhead) {
   EXPECT_EQ(count(select_x86(program, target).code, {Form::Prefetcht0}), 0);
 }
 
-/// out[8 i ...] = sum over j and four rows of x[(4 i + row) length + 8 j ...], in f16, of more than
-/// caches hold.
-LinearProgram sum_of_four_rows(int64_t length) {
+/// out[8 i ...] = sums over j and four rows of x[(4 i + row) length + 8 j ...], in f16, of more
+/// than caches hold; `rounds` of them to a work item.
+LinearProgram sum_of_four_rows(int64_t length, int64_t rounds = 1) {
   ProgramBuilder b("rows");
   NodeRef out = b.param(DType::F32, true), x = b.param(DType::F16);
-  NodeRef i = b.open(b.i32(64), Binding::Core);
+  NodeRef item = b.open(b.i32(64), Binding::Core), i = item, round = nullptr;
+  if (rounds > 1) {
+    round = b.open(b.i32(rounds));
+    i = b.alu(Op::Add, {b.alu(Op::Mul, {item, b.i32(rounds)}), round});
+  }
   NodeRef zero = b.emit(Op::Splat, DType::F32, {b.constant(DType::F32, 0)}, {}, 8);
   NodeRef acc = b.emit(Op::Acc, DType::F32, {zero}, {0}, 8);
   NodeRef j = b.open(b.i32(length / 8));
@@ -304,7 +308,8 @@ LinearProgram sum_of_four_rows(int64_t length) {
   b.emit(Op::SetAcc, DType::F32, {acc, sum}, {}, 8);
   b.close(j);
   b.store(out, b.alu(Op::Mul, {i, b.i32(8)}), b.emit(Op::GetAcc, DType::F32, {acc}, {1}, 8));
-  b.close(i);
+  if (round) b.close(round);
+  b.close(item);
   LinearProgram program = b.build();
   program.bytes = 1e9, program.flops = 1e9;
   return program;
@@ -319,6 +324,9 @@ TEST_P(X86Select, RowsThatAreWalkedSideBySideAreFetchedInTheOrderOfMemory) {
     EXPECT_EQ(count(code, {Form::Prefetcht0}), near) << length;
     EXPECT_EQ(count(code, {Form::Prefetcht1}), later) << length;
   }
+  // Each of an item's rounds fetches its share of the next one's.
+  const std::vector<Instruction> code = select_x86(sum_of_four_rows(800, 16), target).code;
+  EXPECT_EQ(count(code, {Form::Prefetcht1}), 1);
 }
 
 /// Of packed weights, of which little is a lot of work: products of bytes are four in the time of

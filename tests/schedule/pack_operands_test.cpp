@@ -45,6 +45,21 @@ TEST_F(PackOperands, TransposesInRegistersPayWhereElementsAreReadAFewTimes) {
   EXPECT_EQ(copying_kernels(depthwise_gradient(7, 2), cpu(true)), 0) << "read twice";
 }
 
+/// Keys lie as they were given, and each is read once: vectors run along the sum, whatever would
+/// fill them otherwise.
+TEST_F(PackOperands, OneQueryOfEachHeadStaysInRows) {
+  const int64_t batch = 4, heads = 16, keys = 1000, width = 64;
+  NodeRef q = g_.cast(b_.param(0, {batch, heads, width}, DType::BF16), DType::F32);
+  NodeRef k = b_.param(1, {batch, heads, keys, width});
+  const GraphBuilder::Ints all{batch, heads, keys, width};
+  NodeRef y = b_.reduce(g_.mul(b_.broadcast(q, {batch, heads, 1, width}, all), k), Fold::Add, {3});
+  const ScheduleOutput out[] = {{y}};
+  const Target target = cpu(true);
+  const Schedule s = make_schedule(out, target);
+  ASSERT_EQ(s.kernels.size(), 2u);
+  EXPECT_EQ(s.kernels[0].name, "each_4_16_64");
+}
+
 TEST_F(PackOperands, KeepValues) {
   for (const bool wide : {false, true}) {
     const Target target = cpu(wide);

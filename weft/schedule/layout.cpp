@@ -18,6 +18,7 @@ constexpr int64_t kManyVectors = 16;  // beside which a remainder is little
 constexpr double kWellFilled = 0.8;   // of the lanes of vectors along an axis
 constexpr double kReadsToMove = 256;  // of an element of another operand, which is packed then
 constexpr double kShifted = 0.75;     // and one along a window's, which starts anywhere in a line
+constexpr double kLeastReads = 6;     // of an element of what may be put in order for vectors
 constexpr double kStoredApart = 0.7;  // one whose lanes are results that do not lie side by side
 constexpr double kRowsOfSum = 1.5;    // and one for all lanes, of a row that a sum walks along
 constexpr double kWords = 2;          // and words of neighbours, which are one element then
@@ -264,14 +265,31 @@ double stored_together(const Planner& plan, const KernelPlan& reader, NodeRef ra
   return innermost_range(plan, reader) == range || !is_reordered(plan, reader) ? 1 : kStoredApart;
 }
 
+/// Whether vectors along an output axis would gather another operand, which lies as it was given
+/// and is read too seldom to be put in order: keys along heads, where one query is multiplied by
+/// each.
+bool gathers_others(const Planner& plan, NodeRef n, NodeRef range,
+                    std::span<const ProductOperand> operands) {
+  return std::ranges::any_of(operands, [&](const ProductOperand& o) {
+    const Use& d = plan.uses.at(o.node)[o.use];
+    return o.node != n && plan.buffers[static_cast<size_t>(plan.buffer_index(o.node))].row_major &&
+           !plan.constants.contain(o.node) &&
+           step_along(plan, o.node, d.access, range) == Step::Far &&
+           iterations(d.scope) < kLeastReads * largest_numel(o.node->shape->span());
+  });
+}
+
 /// How many lanes a reader that indexes an axis like this fills along it; its length leaves `whole`
 /// of them. Windows slide over padded images: with channels innermost every position would have a
 /// line of its own, which pays only where what is made of it lies likewise.
-double lanes_along(Planner& plan, NodeRef index, NodeRef dim, double whole,
-                   const KernelPlan& reader, std::span<const ProductOperand> operands, Op made) {
+double lanes_along(Planner& plan, NodeRef n, NodeRef index, NodeRef dim, double whole,
+                   const Use& use, std::span<const ProductOperand> operands) {
+  const KernelPlan& reader = plan.kernels[static_cast<size_t>(use.kernel)];
   if (index->op == Op::Range) {
-    if (!contains(reader.ranges, index)) return (made == Op::Pad ? 0 : kAlongSum) * whole;
-    if ((made == Op::Pad || made == Op::Window) && stores_apart(plan, reader, index)) return 0;
+    const bool padded = n->op == Op::Pad;
+    if (!contains(reader.ranges, index)) return (padded ? 0 : kAlongSum) * whole;
+    if ((padded || n->op == Op::Window) && stores_apart(plan, reader, index)) return 0;
+    if (plan.in_reduce(use) && gathers_others(plan, n, index, operands)) return 0;
     const int64_t size = iterations_along(plan, reader, index, operands);
     const double each = size > dim->vmax ? filled_lanes(size, plan.target) : 0;
     return stored_together(plan, reader, index) *
@@ -330,9 +348,8 @@ size_t innermost_axis(Planner& plan, NodeRef n,
                                : divisibility(n->dim(a), plan.target);
       const double lanes = is_read_in_words(plan.g, d->access.index[a], n->dtype)
                                ? kWords * static_cast<double>(lanes_of(plan.target))
-                               : lanes_along(plan, d->access.index[a], n->dim(a), whole,
-                                             plan.kernels[static_cast<size_t>(d->kernel)],
-                                             operands[static_cast<size_t>(d->kernel)], n->op);
+                               : lanes_along(plan, n, d->access.index[a], n->dim(a), whole, *d,
+                                             operands[static_cast<size_t>(d->kernel)]);
       score += part_read(n, *d) * lanes;
     }
     if (score > best_score * kWorthIt) {

@@ -67,6 +67,10 @@ class Slopes {
       case Op::CMod:
       case Op::And: return of(n->src(0), steps);
       case Op::Add: return of(n->src(0), steps) && of(n->src(1), steps);
+      case Op::Neg:
+        if (!of(n->src(0), steps)) return false;
+        for (Step& s : steps) s.slope = -s.slope;
+        return true;
       case Op::Mul:
       case Op::Shl:
       case Op::IDiv:
@@ -96,8 +100,7 @@ class Slopes {
   bool scaled(NodeRef n, Steps& steps) const {
     NodeRef by = n->src(1);
     const bool shift = n->op == Op::Shl || n->op == Op::Shr;
-    if (by->op != Op::Const || by->vmin < 0 || by->vmin > (shift ? 16 : kFurthest * kPage) ||
-        !of(n->src(0), steps))
+    if (by->op != Op::Const || by->vmin < 0 || (shift && by->vmin > 62) || !of(n->src(0), steps))
       return false;
     const int64_t factor = shift ? int64_t{1} << by->vmin : by->vmin;
     for (Step& s : steps) {
@@ -182,14 +185,27 @@ class Search {
       found_.set(n, {bytes, bytes > kNear});
   }
 
-  /// Iterations of the innermost loop, where an item of so many bytes is rows that it walks along
-  /// side by side; 0 where it is anything else.
+  /// Iterations of the innermost loop in an item, where that is so many bytes in rows that it walks
+  /// along side by side, some after the others; 0 where it is anything else.
   int64_t steps_of_rows(NodeRef n, int64_t bytes) const {
     NodeRef loop = loops_.back().range, size = loop->src(0);
     const int64_t step = slopes_.along(n->src(1), loop) * size_of(n);
     if (size->op != Op::Const || size->vmin < 1 || step <= 0) return 0;
-    const int64_t row = step * size->vmin;
-    return bytes % row == 0 && bytes >= kFewestRows * row ? size->vmin : 0;
+    const int64_t row = step * size->vmin, runs = runs_in_item(n);
+    return bytes % row == 0 && bytes >= kFewestRows * row * runs ? size->vmin * runs : 0;
+  }
+
+  /// How often the innermost loop runs for other bytes, and is followed; more often than any item
+  /// has rows where that is not known.
+  int64_t runs_in_item(NodeRef n) const {
+    int64_t runs = 1;
+    for (size_t i = 1; i + 1 < loops_.size(); ++i) {
+      NodeRef range = loops_[i].range, size = range->src(0);
+      if (slopes_.along(n->src(1), range) == 0) continue;
+      if (size->op != Op::Const || size->vmin > kFurthest / runs) return kFurthest;
+      runs *= std::max<int64_t>(1, size->vmin);
+    }
+    return runs;
   }
 
   /// The first load of a buffer fetches for all.
