@@ -53,7 +53,6 @@ NodeRef mod(const Match& m, Legaliser& l) {
 /// 2^32, t = a*m >> 32, the quotient is (((a - t) >> 1) + t) >> (s - 1). Granlund and Montgomery,
 /// "Division by invariant integers using multiplication", PLDI 1994, figure 4.1.
 Expr divided_by_constant(Expr a, uint64_t c) {
-  if (c == 1) return a;
   const int s = ceil_log2(c);
   const auto m = static_cast<uint64_t>(
       ((static_cast<__uint128_t>(1) << 32) * ((uint64_t{1} << s) - c)) / c + 1);
@@ -61,26 +60,44 @@ Expr divided_by_constant(Expr a, uint64_t c) {
   return (((a - t) >> 1) + t) >> int64_t{s - 1};
 }
 
+/// a / c towards zero, for n bits with a sign in one of 2n, and c > 1: with s = ceil(log2 c) and
+/// m = floor(2^(n+s-1) / c) + 1 it is a*m >> (n+s-1), and 1 more of negative numbers. Figure 5.2
+/// there.
+Expr cut_by_constant(Expr a, uint64_t c, int n) {
+  const int64_t shift = n + ceil_log2(c) - 1;
+  const auto m = static_cast<int64_t>((uint64_t{1} << shift) / c + 1);
+  Expr q = (a * m) >> shift;
+  return a.node()->vmin < 0 ? q - (a >> int64_t{2 * n - 1}) : q;
+}
+
+/// Of at most 32 bits.
 Expr quotient(Expr a, int64_t c) {
-  const bool negative = a.node()->vmin < 0;
-  Expr wide = a.to(DType::I64);
-  Expr magnitude = negative ? where(wide < wide.integer(0), -wide, wide) : wide;
-  Expr q = divided_by_constant(magnitude.to(DType::U64), static_cast<uint64_t>(c < 0 ? -c : c));
-  q = q.to(DType::I64);
-  if (c < 0) q = -q;
-  return (negative ? where(wide < wide.integer(0), -q, q) : q).to(a.dtype());
+  const auto by = static_cast<uint64_t>(c < 0 ? -c : c);
+  if (by == 1) return c < 0 ? -a : a;
+  if (a.dtype() == DType::U32) return divided_by_constant(a.to(DType::U64), by).to(DType::U32);
+  const bool halves = bits(a.dtype()) + (is_unsigned(a.dtype()) ? 1 : 0) <= 16;
+  Expr q = cut_by_constant(a.to(halves ? DType::I32 : DType::I64), by, halves ? 16 : 32);
+  return (c < 0 ? -q : q).to(a.dtype());
 }
 
 /// C has no quotient by 0, and nothing asks for one.
 bool divides(NodeRef constant) { return is_small(constant) && constant->int_arg(0) != 0; }
 
+/// Machines that divide have no instruction for all lanes of a vector.
+bool has_quotients(NodeRef x, Legaliser& l) {
+  const bool lane_by_lane = x->lanes > 1 && l.target().machine_code;
+  return l.native(Op::CDiv, x->dtype) && !lane_by_lane;
+}
+
 NodeRef cdiv_by_constant(const Match& m, Legaliser& l) {
-  NodeRef by = m[pat::c0];
-  return divides(by) ? quotient(Expr(l, m[pat::x]), by->int_arg(0)).node() : nullptr;
+  NodeRef x = m[pat::x], by = m[pat::c0];
+  if (has_quotients(x, l) || !divides(by)) return nullptr;
+  return quotient(Expr(l, x), by->int_arg(0));
 }
 NodeRef cmod_by_constant(const Match& m, Legaliser& l) {
   Expr a(l, m[pat::x]), b(l, m[pat::c0]);
-  return divides(b) ? (a - quotient(a, b.node()->int_arg(0)) * b).node() : nullptr;
+  if (has_quotients(a, l) || !divides(b)) return nullptr;
+  return a - quotient(a, b.node()->int_arg(0)) * b;
 }
 
 // ---- shifts
@@ -152,10 +169,8 @@ constexpr Rule kConstantDivisionRules[] = {
 constexpr NativeRule<Legaliser> kDivisionRules[] = {
     native("div.floor", x / y, idiv, kBits),
     native("mod.floor", x % y, mod, kBits),
-    native("cdiv.magic", op(Op::CDiv, x, c0), cdiv_by_constant,
-           bits(x) <= 32 && ~native_op(Op::CDiv, x), kBits),
-    native("cmod.magic", op(Op::CMod, x, c0), cmod_by_constant,
-           bits(x) <= 32 && ~native_op(Op::CDiv, x), kBits),
+    native("cdiv.magic", op(Op::CDiv, x, c0), cdiv_by_constant, bits(x) <= 32, kBits),
+    native("cmod.magic", op(Op::CMod, x, c0), cmod_by_constant, bits(x) <= 32, kBits),
 };
 constexpr NativeRule<Legaliser> kShiftRules[] = {
     native("shl.outside", x << y, shl, kBits),
