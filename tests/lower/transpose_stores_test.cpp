@@ -91,10 +91,10 @@ TEST(TransposeStores, OfRowsThatAreFilled) {
   };
   for (const size_t columns : {2u, 3u, 4u})
     for (const auto& [dtype, lanes] : {std::pair(DType::F32, 16),
-                                      {DType::F64, 8},
-                                      {DType::F16, 16},
-                                      {DType::U8, 64},
-                                      {DType::I16, 8}})
+                                       {DType::F64, 8},
+                                       {DType::F16, 16},
+                                       {DType::U8, 64},
+                                       {DType::I16, 8}})
       EXPECT_EQ(stores(filled(dtype, static_cast<int64_t>(columns), lanes)),
                 std::pair(columns, size_t{0}))
           << columns << " of " << name(dtype);
