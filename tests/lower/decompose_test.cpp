@@ -337,24 +337,45 @@ Target bare_target() {
   return t;
 }
 
+/// Quotients and remainders of x by a constant, in vectors or one by one: the same by
+/// multiplications.
+void expect_no_division(DType d, const std::vector<Value>& x, int64_t by, int64_t lanes,
+                        const Target& target) {
+  KernelBuilder k;
+  const auto n = static_cast<int64_t>(x.size());
+  NodeRef i = lanes > 1 ? k.g.add(k.g.mul(k.range(n / lanes, 0), k.index(lanes)),
+                                  k.range(lanes, 1, Binding::Vector))
+                        : k.range(n, 0);
+  NodeRef a = k.load(k.param(0, d, n), i), c = k.g.constant(Value::of(d, by));
+  k.store(k.param(1, d, n), i, k.g.idiv(a, c));
+  k.store(k.param(2, d, n), i, k.g.mod(a, c));
+  const Kernel kernel = k.kernel();
+  const LinearProgram p = lower_kernel(kernel, target);
+  EXPECT_EQ(count(p, Op::CDiv) + count(p, Op::CMod), 0u);
+  const Buffers buffers = {x, zeros(d, n), zeros(d, n)};
+  EXPECT_EQ(run_program(p, buffers), run_kernel(kernel.sink, buffers))
+      << name(d) << " by " << by << " in " << lanes << " lanes";
+}
+
+Target x86() {
+  CpuFeatures cpu;
+  for (const CpuFeature f : {CpuFeature::Avx2, CpuFeature::Fma}) cpu.set(f, true);
+  return make_target("x86", cpu, 1);
+}
+
+constexpr int64_t kDivisors[] = {1,     3,       5,          7,  10, 11,  60,   127,    641,
+                                 32767, 1000003, 2147483647, -3, -7, -10, -127, -32768, -1000003};
+
+// Machines that divide do so for one number at a time.
 TEST(LowerDecompose, MultiplicationInsteadOfDivision) {
   const PassTrace checked(false);
-  for (DType d : {DType::I8, DType::I32, DType::U8, DType::U16, DType::U32}) {
-    for (int64_t by : {1, 3, 5, 7, 10, 11, 60, 127, 641, 1000003}) {
-      if (by > static_cast<int64_t>(int_max(d))) continue;
-      KernelBuilder k;
-      std::vector<Value> x = interesting(d);
-      const auto n = static_cast<int64_t>(x.size());
-      NodeRef i = k.range(n, 0), a = k.load(k.param(0, d, n), i),
-              c = k.g.constant(Value::of(d, by));
-      k.store(k.param(1, d, n), i, k.g.idiv(a, c));
-      k.store(k.param(2, d, n), i, k.g.mod(a, c));
-      const Kernel kernel = k.kernel();
-      const LinearProgram p = lower_kernel(kernel, bare_target());
-      EXPECT_EQ(count(p, Op::CDiv) + count(p, Op::CMod), 0u);
-      const Buffers buffers = {x, zeros(d, n), zeros(d, n)};
-      EXPECT_EQ(run_program(p, buffers), run_kernel(kernel.sink, buffers))
-          << name(d) << " by " << by;
+  for (DType d : {DType::I8, DType::I16, DType::I32, DType::U8, DType::U16, DType::U32}) {
+    std::vector<Value> x = interesting(d);
+    while (x.size() % 8 != 0) x.push_back(x[0]);
+    for (int64_t by : kDivisors) {
+      if (by > 0 ? static_cast<uint64_t>(by) > int_max(d) : by < int_min(d)) continue;
+      expect_no_division(d, x, by, 1, bare_target());
+      expect_no_division(d, x, by, 8, x86());
     }
   }
 }

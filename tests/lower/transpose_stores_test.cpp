@@ -5,11 +5,12 @@ namespace weft::test {
 namespace {
 
 /// out[j, i] = in[i, j] + 1 for i of `columns` and j of `lanes` rows, whose elements lie `apart`: a
-/// vector of rows for each column. Rows overlap no others, and have a few elements more.
+/// vector of rows for each column. Rows overlap no others, and have a few elements `more`.
 Kernel scattered(DType dtype, int64_t columns, int64_t lanes, int64_t apart = 1,
-                 Fold combine = Fold::Set, bool masked = false, int64_t unique = 1) {
+                 Fold combine = Fold::Set, bool masked = false, int64_t unique = 1,
+                 int64_t more = 3) {
   KernelBuilder k;
-  const int64_t row = columns * apart + 3;
+  const int64_t row = columns * apart + more;
   NodeRef i = k.range(columns, 0, Binding::Unroll), j = k.range(lanes, 1, Binding::Vector);
   NodeRef x = k.load(k.param(1, dtype, columns * lanes), k.g.add(k.g.mul(i, k.index(lanes)), j));
   NodeRef at = k.g.add(k.g.mul(j, k.index(row)), k.g.mul(i, k.index(apart)));
@@ -74,6 +75,42 @@ TEST(TransposeStores, OfNothingElse) {
 TEST(TransposeStores, OfColumnsThatAreMasked) {
   const Kernel kernel = scattered(DType::F32, 9, 16, 1, Fold::Set, true);
   EXPECT_EQ(count(expect_same_stores(target_with_tiles(), kernel), Op::Trn), 24U);
+}
+
+/// Rows that lie side by side, without anything between them.
+Kernel filled(DType dtype, int64_t columns, int64_t lanes, Fold combine = Fold::Set) {
+  return scattered(dtype, columns, lanes, 1, combine, false, 1, 0);
+}
+
+// Of a few columns, as vectors go into memory, whatever lies in them; of more, as pieces of rows.
+TEST(TransposeStores, OfRowsThatAreFilled) {
+  const Target target = target_with_tiles();
+  const auto stores = [&](const Kernel& kernel) {
+    const LinearProgram p = expect_same_stores(target, kernel);
+    return std::pair(count(p, Op::Store), count(p, Op::Trn));
+  };
+  for (const size_t columns : {2u, 3u, 4u})
+    for (const auto& [dtype, lanes] : {std::pair(DType::F32, 16),
+                                       {DType::F64, 8},
+                                       {DType::F16, 16},
+                                       {DType::U8, 64},
+                                       {DType::I16, 8}})
+      EXPECT_EQ(stores(filled(dtype, static_cast<int64_t>(columns), lanes)),
+                std::pair(columns, size_t{0}))
+          << columns << " of " << name(dtype);
+  EXPECT_EQ(stores(filled(DType::F32, 8, 16)), std::pair(size_t{16}, size_t{24}));
+  EXPECT_EQ(stores(filled(DType::U8, 5, 64)), std::pair(size_t{5 * 64}, size_t{0}));
+  EXPECT_EQ(stores(filled(DType::F32, 2, 16, Fold::Add)), std::pair(size_t{32}, size_t{0}));
+  EXPECT_EQ(stores(filled(DType::F32, 2, 8)), std::pair(size_t{16}, size_t{0}));
+}
+
+// As elements are repeated: out[2 j + i] = in[j].
+TEST(TransposeStores, OfOneVectorTwice) {
+  KernelBuilder k;
+  NodeRef i = k.range(2, 0, Binding::Unroll), j = k.range(16, 1, Binding::Vector);
+  NodeRef x = k.load(k.param(1, DType::F32, 16), j);
+  k.store(k.param(0, DType::F32, 32), k.g.add(k.g.mul(j, k.index(2)), i), x);
+  EXPECT_EQ(count(expect_same_stores(target_with_tiles(), k.kernel()), Op::Store), 2U);
 }
 
 }  // namespace

@@ -37,10 +37,42 @@ TEST(Tiling, masks_are_tested_where_they_may_fail) {
   EXPECT_LT(3 * cycles_of_masked(true), cycles_of_masked(false));
 }
 
-optimize::Tiling chosen(const Kernel& kernel) {
+optimize::Tiling chosen(const Kernel& kernel, const Target& target = target_with_bits(512)) {
   const optimize::KernelInfo info(kernel.sink);
-  const Target target = target_with_bits(512);
   return optimize::choose_tiling(info, optimize::CostModel(info, target), target);
+}
+
+// out[i, j] = in[i] + j, of 8 columns: half a register of steps from the first one, and not 16 rows
+// that are stored lane by lane. Not where places take uneven steps.
+TEST(Tiling, numbers_of_places_are_one_vector) {
+  const auto lanes = [](bool even) {
+    KernelBuilder b;
+    NodeRef i = b.range(1024, 0), j = b.range(8, 1);
+    NodeRef place = even ? b.g.mul(j, b.index(3)) : b.g.mod(b.g.mul(j, b.index(3)), b.index(5));
+    NodeRef number = b.g.make(Op::Cast, DType::I32, {place});
+    b.store(b.param(0, DType::I32, 8192), b.g.add(b.g.mul(i, b.index(8)), j),
+            b.g.make(Op::Add, DType::I32, {b.load(b.param(1, DType::I32, 1024), i), number}));
+    const Kernel kernel = b.kernel();
+    if (even) expect_kept(kernel, buffers_for(kernel));
+    return chosen(kernel).ranges[1].lanes;
+  };
+  EXPECT_EQ(lanes(true), 8);
+  EXPECT_EQ(lanes(false), 1);
+}
+
+// What is repeated is read in vectors where the machine interleaves them.
+TEST(Tiling, copies_that_fill_what_is_stored_are_interleaved) {
+  CpuFeatures avx512;
+  for (const CpuFeature f : {CpuFeature::Avx2, CpuFeature::Fma, CpuFeature::Avx512f,
+                             CpuFeature::Avx512bw, CpuFeature::Avx512dq, CpuFeature::Avx512vl})
+    avx512.set(f, true);
+  KernelBuilder b;
+  NodeRef i = b.range(65536, 0), copy = b.range(2, 1);
+  b.store(b.param(0, DType::F32, 131072), b.g.add(b.g.mul(i, b.index(2)), copy),
+          b.load(b.param(1, DType::F32, 65536), i));
+  const auto tiling = chosen(b.kernel(), make_target("x86", avx512, 2));
+  EXPECT_EQ(tiling.ranges[0].lanes, 16);
+  EXPECT_EQ(tiling.ranges[1].unroll, 2);
 }
 
 TEST(Tiling, windows_that_are_summed_share_what_they_cover) {

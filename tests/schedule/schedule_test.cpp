@@ -404,6 +404,37 @@ TEST_F(ScheduleTest, LongProductsAreSummedInChunks) {
     }
 }
 
+/// A result of a few tiles has chunks where its elements are read less often, too: long sums of few
+/// tiles would leave cores idle, and read more than a cache holds.
+TEST_F(ScheduleTest, LongProductsOfFewTilesAreSummedInChunks) {
+  const auto steps = [&](int64_t length, int64_t wide) {
+    NodeRef a = b_.param(0, {length, wide});
+    return kernels({{b_.matmul(b_.permute(a, {1, 0}), a)}});
+  };
+  const int64_t cached = kTarget.machine.l2().bytes / 4;  // elements
+  EXPECT_EQ(steps(cached / 16, 32), 2u);
+  EXPECT_EQ(steps(cached / 8, 16), 2u);
+  EXPECT_EQ(steps(cached / 4, 8), 1u) << "read but four times";
+  EXPECT_EQ(steps(cached / 64, 32), 1u) << "in a cache";
+}
+
+/// Fewer chunks than of sums: each has its own way through subnormal numbers.
+TEST_F(ScheduleTest, LongProductsOfNumbersHaveFewChunks) {
+  const auto partial = [&](DType dtype, Fold fold) {
+    NodeRef x = b_.param(0, {512, 512}, dtype);
+    const Schedule s =
+        make_schedule(std::vector<ScheduleOutput>{{b_.reduce(x, fold, {0, 1})}}, kTarget);
+    int64_t most = 0;
+    for (const BufferSpec& buffer : s.buffers)
+      if (buffer.input < 0) most = std::max(most, buffer.numel->vmax);
+    return most;
+  };
+  EXPECT_EQ(partial(DType::F32, Fold::Mul), 32);
+  EXPECT_EQ(partial(DType::F64, Fold::Mul), 256);
+  EXPECT_EQ(partial(DType::I32, Fold::Mul), 256);
+  EXPECT_EQ(partial(DType::F32, Fold::Add), 256);
+}
+
 /// Between large matrices, one block of the inner axis after the other, each added to what the ones
 /// before gave; the last kernel does what follows, too.
 TEST_F(ScheduleTest, LongProductsOfLargeMatricesAreSummedBlockByBlock) {

@@ -41,6 +41,33 @@ TEST_F(Movement, ExpandRepeatRoll) {
   EXPECT_EQ(shown(Tensor::arange(5).roll(-6, 0)), "i32 (5) [1, 2, 3, 4, 0]");
 }
 
+// In machine code, where a few vectors are interleaved: with remainders, for elements of all sizes.
+TEST(Interleaved, AreInTheOrderOfMemory) {
+  Context machine{Options::from_environment()};
+  const ContextScope scope(machine);
+  constexpr int64_t kCount = 1003;
+  for (const DType dtype :
+       {DType::F32, DType::F64, DType::F16, DType::I8, DType::U16, DType::I64, DType::Bool}) {
+    const int64_t values = is_bool(dtype) ? 2 : 100;
+    const Tensor x = (Tensor::arange(kCount) % values).cast(dtype).contiguous();
+    const Tensor y = (Tensor::arange(kCount) % 3 == 0).cast(dtype).contiguous();
+    realize({x, y});
+    for (int64_t columns = 2; columns <= 5; ++columns) {
+      std::vector<Tensor> parts{x, y};
+      while (std::ssize(parts) < columns) parts.push_back(x);
+      const auto stacked = Tensor::stack(parts, 1).cast(DType::I32).to_vector<int32_t>();
+      const auto repeated = x.repeat_interleave(columns, 0).cast(DType::I32).to_vector<int32_t>();
+      for (int64_t k = 0; k < kCount * columns; ++k) {
+        const auto at = static_cast<size_t>(k);
+        const int64_t row = k / columns;
+        ASSERT_EQ(repeated[at], row % values) << name(dtype) << ", " << columns << ", " << k;
+        ASSERT_EQ(stacked[at], k % columns == 1 ? (row % 3 == 0 ? 1 : 0) : row % values)
+            << name(dtype) << ", " << columns << ", " << k;
+      }
+    }
+  }
+}
+
 TEST_F(Movement, PadFillsAndCuts) {
   const Tensor x = Tensor::of({1, 2, 3});
   EXPECT_EQ(shown(x.pad({{1, 2}})), "i32 (6) [0, 1, 2, 3, 0, 0]");

@@ -76,7 +76,6 @@ std::optional<Reciprocal> reciprocal(uint64_t c, uint64_t most, int width) {
 /// / c) - 2^32, t = a*m >> 32, the quotient is (((a - t) >> 1) + t) >> (s - 1). As before, figure
 /// 4.1.
 Expr divided_by_constant(Expr a, uint64_t c) {
-  if (c == 1) return a;
   const int s = ceil_log2(c);
   const auto m = static_cast<uint64_t>(
       ((static_cast<__uint128_t>(1) << 32) * ((uint64_t{1} << s) - c)) / c + 1);
@@ -89,21 +88,21 @@ uint64_t size_of(int64_t v) {
 }
 
 /// a / c towards zero, in the narrowest words that hold the products; null where it has to be
-/// divided.
+/// divided. Products of negative numbers are shifted down, not towards zero.
 NodeRef quotient(Expr a, int64_t c) {
   const uint64_t by = size_of(c), most = std::max(size_of(a.node()->vmin), size_of(a.node()->vmax));
-  const bool negative = a.node()->vmin < 0, narrow = bits(a.dtype()) <= 32;
-  const std::optional<Reciprocal> in_32 = narrow ? reciprocal(by, most, 32) : std::nullopt;
-  const std::optional<Reciprocal> r = in_32 ? in_32 : reciprocal(by, most, 64);
+  if (by == 1) return c < 0 ? -a : a;
+  const int sign = a.node()->vmin < 0 ? 1 : 0;
+  const bool narrow = bits(a.dtype()) <= 32;
+  const std::optional<Reciprocal> in_32 = narrow ? reciprocal(by, most, 32 - sign) : std::nullopt;
+  const std::optional<Reciprocal> r = in_32 ? in_32 : reciprocal(by, most, 64 - sign);
   if (!r && !narrow) return nullptr;
-  Expr x = a.to(in_32 ? DType::I32 : DType::I64);
-  if (negative) x = where(x < x.integer(0), -x, x);
-  x = x.to(in_32 ? DType::U32 : DType::U64);
+  Expr x = in_32 ? a.to(sign ? DType::I32 : DType::U32) : a.to(sign ? DType::I64 : DType::U64);
   Expr q =
       r ? (x * static_cast<int64_t>(r->factor)) >> int64_t{r->shift} : divided_by_constant(x, by);
+  if (sign) q = q - (x >> int64_t{bits(x.dtype()) - 1});
   q = q.to(a.dtype());
-  if (c < 0) q = -q;
-  return negative ? where(a < a.integer(0), -q, q) : q;
+  return c < 0 ? -q : q;
 }
 
 /// C has no quotient by 0, and nothing asks for one.

@@ -1,5 +1,6 @@
 // Vectors whose lanes are stored one by one, each to a row of its own, where other vectors go
-// beside them: they are transposed in registers, so that each store writes a piece of a row.
+// beside them: they are transposed in registers, so that each store writes a piece of a row. Where
+// they are a few that fill rows which lie side by side, a store writes several rows.
 #include <algorithm>
 #include <bit>
 #include <map>
@@ -53,16 +54,19 @@ class StoreTransposer {
     if (n->op != Op::Store || n->src(0)->op != Op::Param) return false;
     if (n->int_arg(0) != static_cast<int64_t>(Fold::Set) || n->int_arg(1) == 0) return false;
     NodeRef value = n->src(2);
-    return value->op == Op::Lane && bits(value->dtype) >= 32 &&
+    return value->op == Op::Lane && !is_bool(value->dtype) &&
            turns_rows(target_, value->dtype, value->src(0)->lanes);
   }
 
+  /// The same vector may be stored at several places, one after the other.
   void add(NodeRef n) {
     NodeRef vec = n->src(2)->src(0);
+    const auto lane = static_cast<size_t>(n->src(2)->int_arg(0));
     const auto [found, is_new] = column_of_.try_emplace({vec, n->src(0)}, columns_.size());
-    if (is_new) columns_.push_back({vec, std::vector<NodeRef>(vec->lanes, nullptr)});
-    NodeRef& store = columns_[found->second].stores[static_cast<size_t>(n->src(2)->int_arg(0))];
-    if (!store) store = n;
+    if (!is_new && columns_[found->second].stores[lane]) found->second = columns_.size();
+    if (found->second == columns_.size())
+      columns_.push_back({vec, std::vector<NodeRef>(vec->lanes, nullptr)});
+    columns_[found->second].stores[lane] = n;
   }
 
   void place(Column column) {
@@ -88,9 +92,42 @@ class StoreTransposer {
       while (i + n < columns.size() &&
              columns[i + n].at == columns[i].at + static_cast<int64_t>(n) && n < lanes)
         ++n;
-      n = std::bit_floor(n);
-      if (n > 1) transpose(std::span(columns).subspan(i, n));
+      if (fill_rows(columns[i], n)) {
+        interleave(std::span(columns).subspan(i, n));
+      } else {
+        n = std::bit_floor(n);
+        if (n > 1 && bits(columns[i].vec->dtype) >= 32) transpose(std::span(columns).subspan(i, n));
+      }
       i += n;
+    }
+  }
+
+  /// Whether each row begins where the one before ends, with `n` columns.
+  bool fill_rows(const Column& column, size_t n) {
+    if (n < 2 || n > kMostInterleaved) return false;
+    NodeRef first = column.stores[0];
+    const Offset begin = split_offset(g_, first->src(1));
+    for (size_t k = 0; k < column.stores.size(); ++k) {
+      NodeRef store = column.stores[k];
+      const Offset at = split_offset(g_, store->src(1));
+      if (at.rest != begin.rest || at.constant != begin.constant + static_cast<int64_t>(k * n) ||
+          !std::ranges::equal(store->src().subspan(3), first->src().subspan(3)))
+        return false;
+    }
+    return true;
+  }
+
+  /// Element by element in the order of memory.
+  void interleave(std::span<const Column> columns) {
+    for (const Column& c : columns)
+      for (NodeRef s : c.stores) pieces_[s];
+    const size_t n = columns.size(), lanes = columns[0].vec->lanes;
+    for (size_t first = 0; first < n * lanes; first += lanes) {
+      std::vector<NodeRef> elements;
+      for (size_t k = first; k < first + lanes; ++k)
+        elements.push_back(lane(g_, columns[k % n].vec, k / n));
+      pieces_[columns[0].stores[0]].push_back(
+          stored(columns[first % n].stores[first / n], vec(g_, elements)));
     }
   }
 
@@ -114,9 +151,14 @@ class StoreTransposer {
   NodeRef piece(NodeRef store, NodeRef from, size_t first, size_t n) {
     std::vector<NodeRef> lanes;
     for (size_t k = 0; k < n; ++k) lanes.push_back(lane(g_, from, first + k));
+    return stored(store, n == from->lanes ? from : vec(g_, lanes));
+  }
+
+  /// A vector from where a lane was stored.
+  NodeRef stored(NodeRef store, NodeRef value) {
     std::vector<NodeRef> src(store->src().begin(), store->src().end());
-    src[2] = n == from->lanes ? from : vec(g_, lanes);
-    return g_.intern({Op::Store, store->dtype, src, store->ints(), {}, static_cast<uint16_t>(n)});
+    src[2] = value;
+    return g_.intern({Op::Store, store->dtype, src, store->ints(), {}, value->lanes});
   }
 
   Graph& g_;

@@ -281,6 +281,22 @@ int CostModel::transposed_along(const Access& a, const Tiling& tiling) const {
   return found;
 }
 
+/// Copies that lower/ interleaves, because with their vectors they fill what is stored; 0 where
+/// they do not.
+int64_t CostModel::interleaved(const Access& a, const Tiling& tiling) const {
+  const RangeMask vector = a.deps & tiling.vectors;
+  if (vector == 0 || !a.is_store() || ((a.opaque | a.masked) & vector) != 0) return 0;
+  const auto v = static_cast<size_t>(std::countr_zero(vector));
+  const int64_t apart = a.stride[v];
+  if (apart < 2 || apart > kMostInterleaved ||
+      !turns_rows(target_, a.node->src(2)->dtype, tiling.ranges[v].lanes))
+    return 0;
+  bool filled = false;
+  each(a.deps & tiling.unrolled & ~a.opaque,
+       [&](size_t r) { filled |= a.stride[r] == 1 && tiling.ranges[r].unroll == apart; });
+  return filled ? apart : 0;
+}
+
 int CostModel::along_rows(const Body& body, const Tiling& tiling) const {
   int along = -1;
   if (body.own != 0) return along;
@@ -335,6 +351,9 @@ double CostModel::port_cycles(const Body& body, const Tiling& tiling) const {
                                        tiling.ranges[vector_range].lanes);
         one = kVector * of.loads;
         alu += n * of.permutations * kPermute;
+      } else if (const int64_t columns = interleaved(a, tiling)) {
+        one = kVector;
+        alu += n * static_cast<double>(columns - 1) * kPermute;
       } else if (stores_in_order(info_, a) && stored_once(a, tiling)) {
         one = lanes, alu += n * lanes * (kExtract + kMask);
       } else if ((a.masked & v) != 0 || (a.opaque & v) != 0 || std::abs(stride) > a.unit()) {

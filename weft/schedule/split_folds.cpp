@@ -26,6 +26,9 @@ constexpr double kFewOutputs =
 constexpr double kManyElements =
     131072;  // per kernel; below it the second kernel costs more than it brings
 constexpr int64_t kMaxChunks = 256;
+// Products of numbers below 1 pass through subnormal numbers on their way to 0, each of which costs
+// a processor some 150 cycles: in f32 soon, once for each accumulator, and so for each chunk.
+constexpr int64_t kChunksOfProduct = 32;
 
 constexpr int64_t kLongestChunk = 1 << 14;  // elements of a chunk of a long sum
 constexpr int64_t kLongSum = 1 << 18;       // from here on sums to many outputs have chunks
@@ -37,6 +40,9 @@ constexpr double kRowsForCores = 8;
 constexpr double kL2Share = 0.75;   // of L2, for the operands of a chunk
 constexpr double kStaysOfL2 = 0.7;  // of that, for an operand that stays while the other comes by
 constexpr double kReuse = 64;       // multiplications per element that make reading again the cost
+// The same for results of at most so many elements, a few tiles, and how many chunks those have at
+// least: there would be as few items as tiles otherwise.
+constexpr double kFewTiles = 4096, kReuseByFew = 8, kChunksOfFew = 16;
 
 // A block of a long axis has this part of L2 in every row: what a tile of 14 x 32 to 5 x 80 sums
 // from then takes a sixth to a third of it. Rows of two blocks still go well in one.
@@ -103,11 +109,12 @@ int64_t chunks_for_cache(NodeRef reduce, const Machine& machine) {
   NodeRef a = moved(x->src(0)), b = moved(x->src(1));
   const double operands = bytes(a) + bytes(b);
   const double products = largest_numel(x->shape->span());
+  const bool few = largest_numel(reduce->shape->span()) < kFewTiles;
   // Past an operand that stays there, the other one comes by once.
   if (operands <= 2 * cached || std::min(bytes(a), bytes(b)) <= kStaysOfL2 * cached ||
-      products * bits(x->dtype) / 8 < kReuse * operands)
+      products * bits(x->dtype) / 8 < (few ? kReuseByFew : kReuse) * operands)
     return 1;
-  const double chunks = std::ceil(operands / cached);
+  const double chunks = std::max(few ? kChunksOfFew : 1, std::ceil(operands / cached));
   // The sums of all chunks are written and read once; that has to be little beside the operands.
   if (bytes(reduce) * chunks > operands / 2) return 1;
   return static_cast<int64_t>(chunks);
@@ -183,7 +190,9 @@ int64_t chunks_for_precision(NodeRef reduce) {
 
 int64_t chunks_for_cores(NodeRef reduce) {
   const bool few = largest_numel(reduce->shape->span()) < kFewOutputs;
-  return few && largest_numel(reduce->src(0)->shape->span()) >= kManyElements ? kMaxChunks : 1;
+  if (!few || largest_numel(reduce->src(0)->shape->span()) < kManyElements) return 1;
+  const bool may_vanish = fold_of(reduce) == Fold::Mul && reduce->dtype == DType::F32;
+  return may_vanish ? kChunksOfProduct : kMaxChunks;
 }
 
 /// Chunks for a machine that wants many items, where neighbours of the sum are no neighbours in

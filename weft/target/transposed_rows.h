@@ -10,6 +10,9 @@ namespace weft {
 // wait for the others.
 constexpr int kLeastPieceBits = 128;
 constexpr int64_t kMostColumns = 16;
+// Vectors whose elements go into memory in turns: each of as many stores takes one permutation less
+// than there are vectors.
+constexpr int64_t kMostInterleaved = 4;
 
 /// Whether vectors of so many lanes down the columns of rows are worth loading the rows for: whole
 /// registers, of bytes and halves also parts of one, as they lie beside wider numbers. Bools are

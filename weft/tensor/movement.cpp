@@ -390,22 +390,13 @@ Tensor Tensor::diagonal(int64_t offset, int64_t first, int64_t second, CallSite 
   const int64_t far = std::clamp(offset, -kFar, kFar);
   const int64_t down = std::max<int64_t>(0, -far), right = std::max<int64_t>(0, far);
   const int64_t n = std::max<int64_t>(0, std::min(size(a) - down, size(b) - right));
-  std::vector<DimPair> square, padding(ndim() - 1, DimPair(0, 0)), column;
-  Dims rows;
-  for (size_t i = 0; i + 2 < ndim(); ++i) {
-    const Dim d = x.dim(static_cast<int64_t>(i));
-    square.emplace_back(0, d), column.emplace_back(0, d), rows.push_back(d);
-  }
-  // Padded by n, the diagonal of an n x n matrix is the first column of (n, n + 1) rows.
+  std::vector<DimPair> square;
+  for (size_t i = 0; i + 2 < ndim(); ++i) square.emplace_back(0, x.dim(static_cast<int64_t>(i)));
   const bool none = n == 0;  // outside the matrix, whose axes may be shorter than the offset
   square.emplace_back(none ? 0 : down, none ? 0 : down + n);
   square.emplace_back(none ? 0 : right, none ? 0 : right + n);
-  padding.back() = {0, n};
-  Dims diagonal = rows;
-  rows.push_back(n), rows.push_back(n + 1), diagonal.push_back(n);
-  column.emplace_back(0, n), column.emplace_back(0, 1);
-  return x.shrink(square).flatten(-2, -1).pad(padding).reshape(rows).shrink(column).reshape(
-      diagonal);
+  // Of n x n elements, those n + 1 apart.
+  return x.shrink(square).flatten(-2, -1).index({kEllipsis, Slice({}, {}, n + 1)});
 }
 
 }  // namespace weft

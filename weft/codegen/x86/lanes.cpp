@@ -375,6 +375,7 @@ Vector X86Selector::vec(NodeRef n) {
   if (Vector v = consecutive(n); !v.parts.empty()) return v;
   if (Vector v = concatenated(n); !v.parts.empty()) return v;
   if (Vector v = permuted(n); !v.parts.empty()) return v;
+  if (Vector v = chosen(n); !v.parts.empty()) return v;
   if (Vector v = gathered(n); !v.parts.empty()) return v;
   const bool constant = std::ranges::all_of(n->src(), [](NodeRef s) { return s->op == Op::Const; });
   if (Vector v = constant ? Vector() : spread(n); !v.parts.empty()) return v;
@@ -405,28 +406,66 @@ Vector X86Selector::vec(NodeRef n) {
   return load_vector(n->dtype, n->lanes, at);
 }
 
-/// Pieces of 8, 16 or 32 bits of a and, from the table's second half on, of b.
+/// Lanes of a and, from as many on as a register has, of b: the table of places counts pieces of 8,
+/// 16 or 32 bits.
+Reg X86Selector::pair_permuted(Reg a, Reg b, std::span<const int> from, int size, int width) {
+  const int unit = std::min(size, 32), each = size / unit;
+  std::vector<uint8_t> order;
+  for (const int lane : from)
+    for (int i = 0; i < each; ++i) {
+      order.push_back(static_cast<uint8_t>(lane * each + i));
+      order.resize(order.size() + static_cast<size_t>(unit / 8 - 1));
+    }
+  // Of what is turned, a copy: to load the places into a register of their own would cost more.
+  const Reg out = vector_of(width);
+  emit(Form::VMovaps, width, {out, a});
+  emit(usable_form(kPairPermutations, unit), width, {out, all_bytes(std::move(order), width), b});
+  return out;
+}
+
 Vector X86Selector::transposed(NodeRef n) {
-  const int size = bits(n->dtype), lanes = n->lanes, unit = std::min(size, 32);
-  const auto block = n->int_arg(0), odd = n->int_arg(1);
+  const int size = bits(n->dtype), lanes = n->lanes;
+  const auto block = static_cast<int>(n->int_arg(0)), odd = static_cast<int>(n->int_arg(1));
   const Layout l = layout(size, lanes);
   WEFT_CHECK(l.parts == 1 && l.width == lanes * size, "trn of {} lanes in {} registers", lanes,
              l.parts);
-  std::vector<uint8_t> order;
+  std::vector<int> from;
   for (int k = 0; k < lanes; ++k) {
     const bool of_b = k / block % 2 != 0;
-    const int64_t from = (of_b ? k - block + lanes : k) + odd * block;
-    for (int i = 0; i < size / unit; ++i) {
-      order.push_back(static_cast<uint8_t>(from * (size / unit) + i));
-      order.resize(order.size() + static_cast<size_t>(unit / 8 - 1));
-    }
+    from.push_back((of_b ? k - block + lanes : k) + odd * block);
   }
-  // Of what is turned, a copy: to load the places into a register of their own would cost more.
-  const Reg out = vector_of(l.width);
-  emit(Form::VMovaps, l.width, {out, vector(n->src(0)).parts[0]});
-  emit(usable_form(kPairPermutations, unit), l.width,
-       {out, all_bytes(std::move(order), l.width), vector(n->src(1)).parts[0]});
-  return {Parts{out}, size, lanes};
+  const Reg a = vector(n->src(0)).parts[0], b = vector(n->src(1)).parts[0];
+  return {Parts{pair_permuted(a, b, from, size, l.width)}, size, lanes};
+}
+
+/// Lanes of a few vectors as long as the result, in any order; without parts where they are
+/// anything else, or no register.
+Vector X86Selector::chosen(NodeRef n) {
+  constexpr size_t kMost = 4;
+  const int size = bits(n->dtype), lanes = n->lanes;
+  const Layout l = layout(size, lanes);
+  Vector out{{}, size, lanes};
+  const bool has_form = usable(size == 8 ? Form::VPermT2B : Form::VPermT2D);
+  if (is_bool(n->dtype) || l.parts != 1 || l.width != lanes * size || !has_form) return out;
+  SmallVector<NodeRef, kMost> vectors;
+  for (NodeRef s : n->src()) {
+    if (s->op != Op::Lane || s->src(0)->lanes != lanes) return out;
+    if (!contains(vectors, s->src(0))) vectors.push_back(s->src(0));
+  }
+  if (vectors.size() > kMost) return out;
+  out.parts.push_back(vector(vectors[0]).parts[0]);
+  for (size_t v = std::min<size_t>(1, vectors.size() - 1); v < vectors.size(); ++v) {
+    std::vector<int> from;
+    for (int k = 0; k < lanes; ++k) {
+      NodeRef s = n->src(static_cast<size_t>(k));
+      const auto at = static_cast<int>(s->int_arg(0));
+      const bool first = v <= 1 && s->src(0) == vectors[0];
+      from.push_back(first ? at : s->src(0) == vectors[v] ? lanes + at : k);
+    }
+    const Reg more = vector(vectors[v]).parts[0];
+    out.parts[0] = pair_permuted(out.parts[0], more, from, size, l.width);
+  }
+  return out;
 }
 
 Reg X86Selector::lane(NodeRef vector_node, int k) {

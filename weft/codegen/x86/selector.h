@@ -228,7 +228,9 @@ class X86Selector : X86Emitter {
   Vector gathered(NodeRef n);
   Reg load_word(NodeRef load);
   Vector vec(NodeRef n);
+  Reg pair_permuted(Reg a, Reg b, std::span<const int> from, int size, int width);
   Vector transposed(NodeRef n);
+  Vector chosen(NodeRef n);
   Vector as_stored(NodeRef n);
   Reg lane(NodeRef vector, int k);
   Vector lane_by_lane(NodeRef n);
