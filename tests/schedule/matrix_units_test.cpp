@@ -206,6 +206,26 @@ TEST(MatrixUnits, TurnOneOperandOfASumInChunks) {
 }
 
 // A layer's weights lie as words along the sum: they are copied as columns of tiles.
+/// A softmax would have scores in the other order, where vectors run along queries; but tiles make
+/// them along the keys, which are their columns.
+TEST(MatrixUnits, MakeScoresAlongTheirColumns) {
+  GraphBuilder b;
+  Graph& g = b.graph();
+  NodeRef q = b.param(0, {4, 256, 64}, DType::BF16), k = b.param(1, {4, 256, 64}, DType::BF16);
+  NodeRef scores = b.matmul(g.cast(q, DType::F32), g.cast(b.permute(k, {0, 2, 1}), DType::F32));
+  const GraphBuilder::Ints all{4, 256, 256};
+  const auto along = [&](NodeRef row) { return b.broadcast(row, {4, 256, 1}, all); };
+  NodeRef e =
+      g.make(Op::Exp2, DType::F32, {g.sub(scores, along(b.reduce(scores, Fold::Max, {2})))});
+  NodeRef shares = g.cast(g.mul(e, along(b.reduce(e, Fold::Add, {2}))), DType::BF16);
+  NodeRef v = b.param(2, {4, 256, 64}, DType::BF16);
+  const ScheduleOutput out[] = {{b.matmul(g.cast(shares, DType::F32), g.cast(v, DType::F32))}};
+  for (const BufferSpec& buffer : make_schedule(out, kWideTiles, {}).buffers)
+    if (buffer.numel->vmax == 4 * 256 * 256) {
+      EXPECT_EQ(buffer.layout, "row-major");
+    }
+}
+
 TEST(MatrixUnits, CopyColumnsThatLieInWords) {
   constexpr int64_t m = 128, k = 64, n = 144;
   GraphBuilder b;

@@ -60,6 +60,18 @@ TEST_F(PackOperands, OneQueryOfEachHeadStaysInRows) {
   EXPECT_EQ(s.kernels[0].name, "each_4_16_64");
 }
 
+/// Sums of 32 products take as long as adding up the lanes that they leave.
+TEST_F(PackOperands, RowsOfShortSumsAreTurned) {
+  const auto copies = [&](int64_t rows, int64_t sum) {
+    NodeRef y = b_.matmul(b_.param(0, {64, rows, sum}),
+                          b_.permute(b_.param(1, {64, rows, sum}), {0, 2, 1}));
+    return copying_kernels(y, cpu(true));
+  };
+  EXPECT_EQ(copies(32, 32), 1);
+  EXPECT_EQ(copies(32, 256), 0);
+  EXPECT_EQ(copies(4, 32), 0) << "of few rows";
+}
+
 TEST_F(PackOperands, KeepValues) {
   for (const bool wide : {false, true}) {
     const Target target = cpu(wide);

@@ -7,6 +7,7 @@
 
 #include "weft/graph/index_algebra.h"
 #include "weft/schedule/plan.h"
+#include "weft/schedule/tile_operands.h"
 
 namespace weft {
 namespace {
@@ -393,9 +394,28 @@ std::vector<std::vector<ProductOperand>> reduced_operands(const Planner& plan) {
   return of;
 }
 
+namespace {
+
+/// Whether a matrix unit's tiles make `n` with the columns of an operand along its last axis: in
+/// another order it would be made without them, where the other operand is not in words.
+bool is_in_tiles(const Planner& plan, NodeRef n, std::span<const size_t> by_tiles,
+                 std::span<const std::vector<ProductOperand>> operands) {
+  const int* maker = plan.producer_of.find(n);
+  if (!maker || std::ranges::find(by_tiles, static_cast<size_t>(*maker)) == by_tiles.end())
+    return false;
+  const auto k = static_cast<size_t>(*maker);
+  NodeRef last = last_range(plan.kernels[k]);
+  return std::ranges::any_of(operands[k], [&](const ProductOperand& o) {
+    return step_along(plan, o.node, plan.uses.at(o.node)[o.use].access, last) == Step::Unit;
+  });
+}
+
+}  // namespace
+
 void choose_layouts(Planner& plan) {
   if (!plan.options.layouts) return;
   const std::vector<std::vector<ProductOperand>> operands = reduced_operands(plan);
+  const std::vector<size_t> by_tiles = kernels_by_tiles(plan);
   for (BufferPlan& b : plan.buffers) {
     NodeRef n = b.node;
     if (b.row_major || n->rank() < 2) continue;
@@ -403,6 +423,7 @@ void choose_layouts(Planner& plan) {
           return d.load && plan.kernels[static_cast<size_t>(d.kernel)].sums_bytes;
         }))
       continue;
+    if (is_in_tiles(plan, n, by_tiles, operands)) continue;
     const size_t inner = innermost_axis(plan, n, operands);
     if (inner == n->rank() - 1) continue;
     for (size_t a = 0; a < n->rank(); ++a)

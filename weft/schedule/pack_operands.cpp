@@ -17,7 +17,8 @@ namespace {
 // nine times (960 channels, batch 32, one core of Zen 4: image's gradient 9.1 -> 1.6 ms, weight's
 // 7.3 -> 2.4); steps of 2, which read it 2.25 times, would lose as much as half.
 constexpr double kReuse = 16, kReuseTurned = 6;
-constexpr double kReuseOfSum = 64;  // and less than vectors along the sum would
+// And less than vectors along the sum would, or along one that is done before its lanes are added.
+constexpr double kReuseOfSum = 64, kShortSum = 64;
 // A constant's copy costs memory alone. Read once, both ways take as long as its bytes (5 %).
 constexpr double kReuseOfConstant = 2;
 // Of halves: fewer rows wait for memory either way, and each kind of a language model's steps would
@@ -192,15 +193,15 @@ class OperandPacking {
   /// Sums along an axis that all operands lie along need no vectors along outputs.
   bool reduces_well(const KernelPlan& kernel, const std::vector<ProductOperand>& loads,
                     const Choice& other) const {
-    const bool reused = iterations(use(loads[0]).scope) >= kReuseOfSum * other.elements;
+    const double products = iterations(use(loads[0]).scope), results = iterations(kernel.ranges);
+    const bool reused = products >= kReuseOfSum * other.elements || products <= kShortSum * results;
     const bool free = !other.moved.empty() && other.elements == 0;
     const bool cached =
         other.bytes <= kTimesL2 * static_cast<double>(plan_.target.machine.l2().bytes);
     const double each = moves_in_registers(other) ? kMoved : cached ? 1 : kUncached;
     const double copying = free ? 0 : other.elements * each + kKernel;
-    const double slower =
-        has_long_rows(loads[0]) ? kAlongRows * iterations(use(loads[0]).scope) : 0;
-    if (reused && kAcrossVector * iterations(kernel.ranges) + slower > copying) return false;
+    const double slower = has_long_rows(loads[0]) ? kAlongRows * products : 0;
+    if (reused && kAcrossVector * results + slower > copying) return false;
     for (NodeRef r : use(loads[0]).scope) {
       if (contains(kernel.ranges, r) || r->src(0)->vmin < kShortest) continue;
       if (std::all_of(loads.begin(), loads.end(), [&](const ProductOperand& o) {

@@ -41,6 +41,9 @@ Tensor fold(const char* tag, Fold kind, const Tensor& x, const Axes& given, bool
 
 DType sum_result(DType d) { return is_float(d) ? d : sum_dtype(d); }
 
+/// Numbers are in the same order there, and are not rounded to a half at each step.
+DType extreme_dtype(DType d) { return is_float(d) && bits(d) < 32 ? DType::F32 : d; }
+
 /// What the number of elements along these axes is held in.
 DType counting_dtype(const Tensor& x, const AxisList& axes) {
   Dim count = 1;
@@ -70,11 +73,11 @@ Tensor Tensor::prod(const Axes& axes, bool keepdim, DType dtype, CallSite at) co
 }
 Tensor Tensor::max(const Axes& axes, bool keepdim, CallSite at) const {
   const CallSiteScope site(at);
-  return fold("max", Fold::Max, *this, axes, keepdim, dtype(), dtype(), at);
+  return fold("max", Fold::Max, *this, axes, keepdim, extreme_dtype(dtype()), dtype(), at);
 }
 Tensor Tensor::min(const Axes& axes, bool keepdim, CallSite at) const {
   const CallSiteScope site(at);
-  return fold("min", Fold::Min, *this, axes, keepdim, dtype(), dtype(), at);
+  return fold("min", Fold::Min, *this, axes, keepdim, extreme_dtype(dtype()), dtype(), at);
 }
 Tensor Tensor::any(const Axes& axes, bool keepdim, CallSite at) const {
   const CallSiteScope site(at);
@@ -258,8 +261,7 @@ Tensor position_in_parts(const Tensor& x, bool largest) {
 
 /// Along the last axis, kept.
 Tensor position_in_row(const Tensor& given, bool largest) {
-  const bool narrow = is_float(given.dtype()) && bits(given.dtype()) < 32;
-  const Tensor x = narrow ? given.cast(DType::F32) : given;  // in the same order
+  const Tensor x = given.cast(extreme_dtype(given.dtype()));
   if (x.dim(-1).is_static() && x.size(-1) >= kLongRow && !is_bool(x.dtype()))
     return position_in_parts(x, largest);
   return extreme_of_row(x, largest, build::position_dtype(x.dim(-1).max())).position;
