@@ -82,8 +82,7 @@ class OperandPacking {
   struct Choice {
     NodeRef range = nullptr;
     std::vector<ProductOperand> moved = {};
-    double elements = 0, bytes = 0;  // of what is moved
-    double cost = 0;
+    double elements = 0, bytes = 0, cost = 0;  // of what is moved, and of all
   };
 
   const Use& use(const ProductOperand& o) const { return plan_.uses.at(o.node)[o.use]; }
