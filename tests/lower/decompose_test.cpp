@@ -260,33 +260,41 @@ std::vector<Value> dividends(DType d, int64_t by) {
   return out;
 }
 
-/// Where integers are not divided they are multiplied by reciprocals, and divided as floats.
+/// By constants they are multiplied with reciprocals, else divided as floats, or one by one.
+void expect_quotients(DType d, int64_t by, Binding binding) {
+  std::vector<Value> x = dividends(d, by);
+  while (x.size() % 4 != 0) x.push_back(x[0]);
+  const std::vector<Value> divisors(x.size(), Value::of(d, by));
+  const auto n = static_cast<int64_t>(x.size());
+  KernelBuilder k;
+  NodeRef i = k.g.add(k.g.mul(k.range(n / 4, 0), k.index(4)), k.range(4, 1, binding));
+  NodeRef a = k.load(k.param(0, d, n), i), b = k.load(k.param(1, d, n), i);
+  NodeRef c = k.g.constant(Value::of(d, by));
+  k.store(k.param(2, d, n), i, k.g.idiv(a, c));
+  k.store(k.param(3, d, n), i, k.g.mod(a, c));
+  k.store(k.param(4, d, n), i, k.g.idiv(a, b));
+  k.store(k.param(5, d, n), i, k.g.mod(a, b));
+  const LinearProgram p = lowered(k.kernel(), "x86");
+  EXPECT_EQ(count(p, Op::CDiv), binding == Binding::Vector ? 0u : 1u);
+  EXPECT_EQ(count(p, Op::CMod), 0u);
+  const Buffers got =
+      run_program(p, {x, divisors, zeros(d, n), zeros(d, n), zeros(d, n), zeros(d, n)});
+  EXPECT_EQ(got[2], got[4]);
+  EXPECT_EQ(got[3], got[5]);
+  for (size_t j = 0; j < x.size(); ++j) {
+    const int64_t v = x[j].as_int(), q = v / by - (v % by < 0);
+    ASSERT_EQ(got[2][j].as_int(), q) << v;
+    ASSERT_EQ(got[3][j].as_int(), v - q * by) << v;
+  }
+}
+
 TEST(LowerDecompose, QuotientsOfNarrowIntegersOnX86) {
   for (DType d : {DType::I8, DType::I16, DType::I32, DType::U8, DType::U16, DType::U32})
     for (int64_t by : {3, 5, 7, 11, 100, 127, 641, 32767, 65535, 65537, 2147483647}) {
       if (by > static_cast<int64_t>(int_max(d))) continue;
       SCOPED_TRACE(std::string(name(d)) + " by " + std::to_string(by));
-      const std::vector<Value> x = dividends(d, by);
-      const std::vector<Value> divisors(x.size(), Value::of(d, by));
-      const auto n = static_cast<int64_t>(x.size());
-      KernelBuilder k;
-      NodeRef i = k.range(n, 0), a = k.load(k.param(0, d, n), i), b = k.load(k.param(1, d, n), i);
-      NodeRef c = k.g.constant(Value::of(d, by));
-      k.store(k.param(2, d, n), i, k.g.idiv(a, c));
-      k.store(k.param(3, d, n), i, k.g.mod(a, c));
-      k.store(k.param(4, d, n), i, k.g.idiv(a, b));
-      k.store(k.param(5, d, n), i, k.g.mod(a, b));
-      const LinearProgram p = lowered(k.kernel(), "x86");
-      EXPECT_EQ(count(p, Op::CDiv) + count(p, Op::CMod), 0u);
-      const Buffers got =
-          run_program(p, {x, divisors, zeros(d, n), zeros(d, n), zeros(d, n), zeros(d, n)});
-      EXPECT_EQ(got[2], got[4]);
-      EXPECT_EQ(got[3], got[5]);
-      for (size_t j = 0; j < x.size(); ++j) {
-        const int64_t v = x[j].as_int(), q = v / by - (v % by < 0);
-        ASSERT_EQ(got[2][j].as_int(), q) << v;
-        ASSERT_EQ(got[3][j].as_int(), v - q * by) << v;
-      }
+      for (const Binding binding : {Binding::Vector, Binding::Loop})
+        expect_quotients(d, by, binding);
     }
 }
 

@@ -42,8 +42,8 @@ constexpr Row kIntegers[] = {
      "%6 = mul i32 %3 %5\n%7 = reduce.add i32 %6 axes=1\n"},
     {"division by numbers",
      "%0 = param i8 8 slot=0\n%1 = idiv i8 %0 3:i8\n%2 = mod i8 %0 5:i8\n%3 = add i8 %1 %2\n"},
-    {"division by data",
-     "%0 = param u8 3 slot=0\n%1 = param u8 3 slot=1\n%2 = idiv u8 %0 %1\n%3 = mod u8 %0 %1\n"
+    {"one division by data",
+     "%0 = param u8 1 slot=0\n%1 = param u8 1 slot=1\n%2 = idiv u8 %0 %1\n%3 = mod u8 %0 %1\n"
      "%4 = xor u8 %2 %3\n"},
     {"shifts",
      "%0 = param i16 5 slot=0\n%1 = param i16 5 slot=1\n%2 = shl i16 %0 %1\n%3 = shr i16 %2 3:i16\n"
@@ -80,6 +80,13 @@ constexpr Row kIntegers[] = {
      "%0 = variable index \"n\" min=1 max=8 multiple=1\n%1 = param i32 %0 slot=0\n%2 = add i32 %1 "
      "%1\n"
      "%3 = reduce.add i32 %2 axes=0\n"},
+};
+
+// In vectors the processor divides integers as floats.
+constexpr Row kQuotients[] = {
+    {"division by data",
+     "%0 = param u8 3 slot=0\n%1 = param u8 3 slot=1\n%2 = idiv u8 %0 %1\n%3 = mod u8 %0 %1\n"
+     "%4 = xor u8 %2 %3\n"},
 };
 
 // Floats: nothing may be refuted, and what is only moved or chosen has to be proved.
@@ -137,6 +144,13 @@ TEST(Validate, IntegersForGroups) {
   SKIP_WITHOUT_PROVER();
   Tally tally;
   expect_sound(kIntegers, "cuda", true, tally);
+}
+
+TEST(Validate, Quotients) {
+  SKIP_WITHOUT_PROVER();
+  Tally tally;
+  for (const char* device : {"cuda", "c"}) expect_sound(kQuotients, device, true, tally);
+  expect_sound(kQuotients, "x86", false, tally);
 }
 
 TEST(Validate, Floats) {

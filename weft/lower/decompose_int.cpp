@@ -118,22 +118,24 @@ NodeRef cmod_by_constant(const Match& m, Legaliser& l) {
   return q ? (a - Expr(l, q) * b).node() : nullptr;
 }
 
-/// a / b towards zero by a quotient of floats. With twice the digits of the integers (f32 for 16
-/// bits, f64 for 32) it is not rounded up to one that it is below: that is at least 1 / b away,
-/// half a unit in its last place at most |a / b| 2^-24, or 2^-53.
-Expr float_quotient(Expr a, Expr b) {
+/// a / b towards zero: of 64 bits, or in lanes of floats. With twice the digits of the integers
+/// (f32 for 16 bits, f64 for 32) those are not rounded up to one that the quotient is below: that
+/// is at least 1 / b away, half a unit in its last place at most |a / b| 2^-24, or 2^-53.
+Expr narrow_quotient(Expr a, Expr b) {
+  if (a.node()->lanes == 1 && b.node()->lanes == 1)
+    return cdiv(a.to(DType::I64), b.to(DType::I64)).to(a.dtype());
   const bool narrow = bits(a.dtype()) <= 16;
   const DType in = narrow ? DType::F32 : DType::F64;
   Expr q = a.to(in) / b.to(in);
   return narrow ? q.converted(DType::I32).to(a.dtype()) : q.converted(a.dtype());
 }
 
-NodeRef cdiv_by_float(const Match& m, Legaliser& l) {
-  return float_quotient(Expr(l, m[pat::x]), Expr(l, m[pat::y]));
+NodeRef cdiv_narrow(const Match& m, Legaliser& l) {
+  return narrow_quotient(Expr(l, m[pat::x]), Expr(l, m[pat::y]));
 }
-NodeRef cmod_by_float(const Match& m, Legaliser& l) {
+NodeRef cmod_narrow(const Match& m, Legaliser& l) {
   Expr a(l, m[pat::x]), b(l, m[pat::y]);
-  return a - float_quotient(a, b) * b;
+  return a - narrow_quotient(a, b) * b;
 }
 
 // ---- shifts
@@ -212,9 +214,9 @@ constexpr NativeRule<Legaliser> kDivisionRules[] = {
     // Of 64 bits those that are known to be small, as indices are.
     native("cdiv.magic_wide", op(Op::CDiv, x, c0), cdiv_by_constant, bits(x) == 64, kBits),
     native("cmod.magic_wide", op(Op::CMod, x, c0), cmod_by_constant, bits(x) == 64, kBits),
-    native("cdiv.by_float", op(Op::CDiv, x, y), cdiv_by_float,
+    native("cdiv.narrow", op(Op::CDiv, x, y), cdiv_narrow,
            bits(x) <= 32 && ~native_op(Op::CDiv, x), kBits),
-    native("cmod.by_float", op(Op::CMod, x, y), cmod_by_float,
+    native("cmod.narrow", op(Op::CMod, x, y), cmod_narrow,
            bits(x) <= 32 && ~native_op(Op::CDiv, x), kBits),
 };
 constexpr NativeRule<Legaliser> kShiftRules[] = {
