@@ -56,10 +56,6 @@ bool is_known_at_launch(NodeRef size) {
   return varies && nodes.nodes().size() <= kMostInSize;
 }
 
-}  // namespace
-
-namespace {
-
 /// Of what is in a loop, but in none inside of it.
 struct Counts {
   double instructions = 0, accesses = 0;

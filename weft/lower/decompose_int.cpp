@@ -83,14 +83,15 @@ Expr divided_by_constant(Expr a, uint64_t c) {
   return (((a - t) >> 1) + t) >> int64_t{s - 1};
 }
 
-uint64_t size_of(int64_t v) {
+uint64_t magnitude(int64_t v) {
   return v < 0 ? 0 - static_cast<uint64_t>(v) : static_cast<uint64_t>(v);
 }
 
 /// a / c towards zero, in the narrowest words that hold the products; null where it has to be
 /// divided. Products of negative numbers are shifted down, not towards zero.
 NodeRef quotient(Expr a, int64_t c) {
-  const uint64_t by = size_of(c), most = std::max(size_of(a.node()->vmin), size_of(a.node()->vmax));
+  const uint64_t by = magnitude(c),
+                 most = std::max(magnitude(a.node()->vmin), magnitude(a.node()->vmax));
   if (by == 1) return c < 0 ? -a : a;
   const int sign = a.node()->vmin < 0 ? 1 : 0;
   const bool narrow = bits(a.dtype()) <= 32;

@@ -398,7 +398,7 @@ namespace {
 
 /// Whether a matrix unit's tiles make `n` with the columns of an operand along its last axis: in
 /// another order it would be made without them, where the other operand is not in words.
-bool is_in_tiles(const Planner& plan, NodeRef n, std::span<const size_t> by_tiles,
+bool is_made_by_tiles(const Planner& plan, NodeRef n, std::span<const size_t> by_tiles,
                  std::span<const std::vector<ProductOperand>> operands) {
   const int* maker = plan.producer_of.find(n);
   if (!maker || std::ranges::find(by_tiles, static_cast<size_t>(*maker)) == by_tiles.end())
@@ -423,7 +423,7 @@ void choose_layouts(Planner& plan) {
           return d.load && plan.kernels[static_cast<size_t>(d.kernel)].sums_bytes;
         }))
       continue;
-    if (is_in_tiles(plan, n, by_tiles, operands)) continue;
+    if (is_made_by_tiles(plan, n, by_tiles, operands)) continue;
     const size_t inner = innermost_axis(plan, n, operands);
     if (inner == n->rank() - 1) continue;
     for (size_t a = 0; a < n->rank(); ++a)
