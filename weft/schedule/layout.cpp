@@ -399,7 +399,7 @@ namespace {
 /// Whether a matrix unit's tiles make `n` with the columns of an operand along its last axis: in
 /// another order it would be made without them, where the other operand is not in words.
 bool is_made_by_tiles(const Planner& plan, NodeRef n, std::span<const size_t> by_tiles,
-                 std::span<const std::vector<ProductOperand>> operands) {
+                      std::span<const std::vector<ProductOperand>> operands) {
   const int* maker = plan.producer_of.find(n);
   if (!maker || std::ranges::find(by_tiles, static_cast<size_t>(*maker)) == by_tiles.end())
     return false;
