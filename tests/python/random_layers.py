@@ -28,13 +28,23 @@ class Case:
     weft_parameters: list = field(default_factory=list)
     torch_parameters: list = field(default_factory=list)
     module: torch.nn.Module | None = None  # of PyTorch's, where it is one
+    dtypes: tuple | None = None            # weft's and PyTorch's, in which floating operands are taken
+
+    def operands(self):
+        """The inputs as weft's tensors and as PyTorch's."""
+        ours, theirs = [Tensor(x) for x in self.inputs], [torch.from_numpy(x) for x in self.inputs]
+        if self.dtypes is not None:
+            floats = [x.dtype == np.float32 for x in self.inputs]
+            ours = [t.cast(self.dtypes[0]) if f else t for t, f in zip(ours, floats, strict=True)]
+            theirs = [t.to(self.dtypes[1]) if f else t for t, f in zip(theirs, floats, strict=True)]
+        return [t.realize() for t in ours], theirs
 
     def doubled(self):
         """PyTorch's inputs, and from now on its parameters, in f64. Values are compared in it: where
         a sum in f32 is a rounding away from the step of a relu, gradients differ by more."""
         if self.module is not None:
             self.module.double()
-        return [t.double() if t.dtype == torch.float32 else t for t in map(torch.from_numpy, self.inputs)]
+        return [t.double() if t.is_floating_point() else t for t in self.operands()[1]]
 
 
 def normal(rng, *shape):

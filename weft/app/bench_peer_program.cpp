@@ -214,11 +214,14 @@ def model(path, shapes):
         feed[i.name] = x.astype(kind) if np.issubdtype(kind, np.floating) else (x < 0.5).astype(kind)
     return seconds, lambda: session.run(None, feed)
 
+SLOW = 5.0  # seconds: what takes longer is run once
+first = 0.0
+
 for line in sys.stdin:
     request = json.loads(line)
     try:
         if "model" in request:
-            operands = []
+            operands, first = [], 0.0
             seconds, function = model(request["model"], request["shapes"])
             start = time.perf_counter()
             function()
@@ -237,9 +240,13 @@ for line in sys.stdin:
                 function = eval("lambda " + names + ": " + code)
             if is_torch:
                 torch.set_grad_enabled(code.startswith("grad("))
+            start = time.perf_counter()
             function(*operands)
             finish()
+            first = time.perf_counter() - start
             answer("yes")
+        elif first > SLOW:
+            answer(first)
         else:
             function(*operands)
             finish()
