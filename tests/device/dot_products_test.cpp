@@ -44,6 +44,13 @@ int32_t dot_of_bytes(uint32_t a, uint32_t b, int32_t c) {
   return static_cast<int32_t>(sum);
 }
 
+int32_t dot_of_i16(uint32_t a, uint32_t b, int32_t c) {
+  auto sum = static_cast<uint32_t>(c);
+  for (int i = 0; i < 32; i += 16)
+    sum += static_cast<uint32_t>(static_cast<int16_t>(a >> i) * static_cast<int16_t>(b >> i));
+  return static_cast<int32_t>(sum);
+}
+
 float dot_of_bf16(uint32_t a, uint32_t b, float c) {
   const auto lower = [](uint32_t x) { return std::bit_cast<float>(x << 16); };
   const auto upper = [](uint32_t x) { return std::bit_cast<float>(x & 0xffff0000); };
@@ -61,8 +68,9 @@ struct Words {
       const auto sum = static_cast<int32_t>(next());
       const auto number = static_cast<float>(sum >> 16);
       const bool whole = unit.sum == DType::I32;
+      const auto dot = unit.left == DType::I16 ? dot_of_i16 : dot_of_bytes;
       c.push_back(whole ? static_cast<uint32_t>(sum) : std::bit_cast<uint32_t>(number));
-      want.push_back(whole ? static_cast<uint32_t>(dot_of_bytes(a.back(), b.back(), sum))
+      want.push_back(whole ? static_cast<uint32_t>(dot(a.back(), b.back(), sum))
                            : std::bit_cast<uint32_t>(dot_of_bf16(a.back(), b.back(), number)));
     }
   }

@@ -200,7 +200,20 @@ TEST(LowerDecompose, DotProducts) {
   }
   std::vector<Value> others(words.rbegin(), words.rend()), wholes(whole.rbegin(), whole.rend());
   const OpCase dot4{Op::Dot4, DType::I32}, dot2{Op::Dot2, DType::F32};
+  const OpCase dot2_of_i16{Op::Dot2I16, DType::I32};
   check("dot4", DType::I32, {words, others, to_i32}, build_op, &dot4);
+  // Bytes that are known to be below 128, and the largest sums there are.
+  const auto of_small = [](Graph& g, std::span<const NodeRef> src, const void*) {
+    NodeRef mask = g.constant(Value::of(DType::U32, int64_t{0x7f7f7f7f}));
+    NodeRef small = g.make(Op::And, DType::U32, {src[0], mask});
+    return g.make(Op::Dot4, DType::I32, {small, src[1], src[2]});
+  };
+  check("dot4 of small bytes", DType::I32, {words, others, to_i32}, of_small, nullptr);
+  const std::vector<Value> ones(8, Value::of(DType::U32, int64_t{0xffffffff})),
+      least(8, Value::of(DType::U32, int64_t{0x80808080})), nothing(8, Value::of(DType::I32, 0));
+  check("dot4 of extremes", DType::I32, {ones, least, nothing}, build_op, &dot4);
+  check("dot4 of small extremes", DType::I32, {ones, least, nothing}, of_small, nullptr);
+  check("dot2i16", DType::I32, {words, others, to_i32}, build_op, &dot2_of_i16);
   check("dot2", DType::F32, {whole, wholes, to_f32}, build_op, &dot2);
 }
 

@@ -91,10 +91,21 @@ inline std::vector<Value> zeros(DType dtype, int64_t count) {
   return std::vector<Value>(static_cast<size_t>(count), Value::of(dtype, 0));
 }
 
-inline LinearProgram lowered(const Kernel& kernel, const char* target = "c") {
-  LinearProgram program = lower_kernel(kernel, make_target(target, CpuFeatures::detect(), 2));
+inline LinearProgram lowered(const Kernel& kernel, const Target& target) {
+  LinearProgram program = lower_kernel(kernel, target);
   verify_program(program, "lower");
   return program;
+}
+inline LinearProgram lowered(const Kernel& kernel, const char* target = "c") {
+  return lowered(kernel, make_target(target, CpuFeatures::detect(), 2));
+}
+/// What this machine runs, also as one that has less.
+inline std::vector<Target> targets() {
+  const CpuFeatures cpu = CpuFeatures::detect(), less = cpu.up_to("avx2");
+  std::vector<Target> all;
+  if (less.bits() != cpu.bits()) all.push_back(make_target("x86", less, 2));
+  for (const char* name : {"interp", "x86", "c"}) all.push_back(make_target(name, cpu, 2));
+  return all;
 }
 
 enum class Zeros { Signed, Unsigned };
@@ -109,14 +120,14 @@ inline LinearProgram expect_same(const Kernel& kernel, const Buffers& buffers,
                                  const Variables& variables = {}, Zeros zeros = Zeros::Signed) {
   LinearProgram program;
   const Buffers expected = run_kernel(kernel.sink, buffers, variables);
-  for (const char* target : {"interp", "x86", "c"}) {
+  for (const Target& target : targets()) {
     program = lowered(kernel, target);
     const Buffers got = run_program(program, buffers, variables);
     for (size_t slot = 0; slot < expected.size(); ++slot)
       for (size_t i = 0; i < expected[slot].size(); ++i) {
         const bool same = same_value(expected[slot][i], got[slot][i], zeros);
-        EXPECT_TRUE(same) << target << " p" << slot << "[" << i << "] is " << got[slot][i].text()
-                          << ", not " << expected[slot][i].text() << "\n"
+        EXPECT_TRUE(same) << target.name << " p" << slot << "[" << i << "] is "
+                          << got[slot][i].text() << ", not " << expected[slot][i].text() << "\n"
                           << print_program(program);
         if (!same) return program;
       }

@@ -23,6 +23,7 @@ Target target_with(std::initializer_list<CpuFeature> features) {
 }
 const Target kPlain = target_with({});
 const Target kUnits = target_with({CpuFeature::AvxVnni, CpuFeature::Avx512bf16});
+const Target kPairs = target_with({CpuFeature::Avx2});
 const Target kTiles = target_with({CpuFeature::AvxVnni, CpuFeature::Avx512bf16, CpuFeature::AmxTile,
                                    CpuFeature::AmxBf16, CpuFeature::AmxInt8});
 // Tiles are cut where their columns fill a vector.
@@ -50,7 +51,7 @@ size_t count(const Schedule& made, Op op) {
 size_t dots(const Product& p, const Target& target) {
   const ScheduleOutput out[] = {{p.sum}};
   const Schedule made = make_schedule(out, target, {});
-  return count(made, Op::Dot2) + count(made, Op::Dot4);
+  return count(made, Op::Dot2) + count(made, Op::Dot4) + count(made, Op::Dot2I16);
 }
 
 TEST(MatrixUnits, AreUsedWhereTheyPay) {
@@ -66,6 +67,9 @@ TEST(MatrixUnits, AreUsedWhereTheyPay) {
     EXPECT_EQ(dots(*p, kPlain), 0U);
   }
   for (const Product* p : {&few_rows, &wide_sums, &mixed}) EXPECT_EQ(dots(*p, kUnits), 0U);
+  // Without products of bytes by those of 16 bits.
+  for (const Product* p : {&bytes, &signed_bytes}) EXPECT_EQ(dots(*p, kPairs), 1U);
+  for (const Product* p : {&few_rows, &wide_sums, &halves}) EXPECT_EQ(dots(*p, kPairs), 0U);
 }
 
 // Rows that lie along the sum in an input are read there; columns are copied into words.
@@ -123,8 +127,14 @@ TEST(MatrixUnits, GiveTheSameSums) {
   products.emplace_back(DType::BF16, DType::BF16, DType::F32, 128, 33, 129);
   for (const Product& p : products) {
     for (const Target* target : {&kUnits, &kTiles}) EXPECT_EQ(dots(p, *target), 1U);
-    expect_the_oracles(p.sum, {whole_numbers(p.left), whole_numbers(p.right)}, {&kUnits, &kTiles},
-                       {"INTERP"});
+    expect_the_oracles(p.sum, {whole_numbers(p.left), whole_numbers(p.right)},
+                       {&kUnits, &kTiles, &kPairs}, {"INTERP"});
+  }
+  for (const DType left : {DType::U8, DType::I8, DType::I16}) {
+    const Product p(left, DType::I16, DType::I32, 130, 19, 133);
+    EXPECT_EQ(dots(p, kPairs), 1U);
+    expect_the_oracles(p.sum, {whole_numbers(p.left), whole_numbers(p.right)}, {&kPairs},
+                       {"INTERP", "X86"});
   }
 }
 

@@ -22,7 +22,8 @@ TEST_F(Gradients, EqualFiniteDifferences) {
 
 TEST_F(Gradients, EveryTensorOpHasARuleOrNeedsNone) {
   // Ops that pass no gradient on though they may give floats, each for its reason.
-  const std::vector<Op> none = {Op::Bitcast, Op::Get, Op::Detach, Op::Stage, Op::Dot2, Op::Dot4};
+  const std::vector<Op> none = {Op::Bitcast, Op::Get,     Op::Detach, Op::Stage,
+                                Op::Dot2,    Op::Dot2I16, Op::Dot4};
   for (const OpInfo& op : kOps) {
     const OpGroup g = op.op == Op::Bind ? OpGroup::Leaf : group(op.op);
     if (g == OpGroup::Leaf || g == OpGroup::Memory || g == OpGroup::Linear) continue;

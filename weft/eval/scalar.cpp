@@ -1,5 +1,6 @@
 #include "weft/eval/scalar.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -173,6 +174,27 @@ Value dot4(Value a, Value b, Value c) {
   return Value::of(DType::I32, static_cast<uint64_t>(sum));
 }
 
+int16_t i16_value(uint64_t bits16) { return static_cast<int16_t>(bits16); }
+
+Value dot2_of_i16(Value a, Value b, Value c) {
+  int64_t sum = c.as_int();
+  for (int i = 0; i < 2; ++i)
+    sum += int64_t{i16_value(element(a, 16, i))} * i16_value(element(b, 16, i));
+  return Value::of(DType::I32, static_cast<uint64_t>(sum));
+}
+
+Value dot_pairs(Value a, Value b) {
+  uint64_t word = 0;
+  for (int pair = 0; pair < 2; ++pair) {
+    int64_t sum = 0;
+    for (int i = 2 * pair; i < 2 * pair + 2; ++i)
+      sum += static_cast<int64_t>(element(a, 8, i)) * static_cast<int8_t>(element(b, 8, i));
+    sum = std::clamp<int64_t>(sum, INT16_MIN, INT16_MAX);
+    word |= static_cast<uint64_t>(static_cast<uint16_t>(sum)) << (16 * pair);
+  }
+  return Value::of(DType::U32, word);
+}
+
 Value lookup4(std::span<const Value> v) {
   uint64_t word = 0;
   for (int i = 0; i < 4; ++i) {
@@ -195,6 +217,8 @@ Value apply(Op op, DType dtype, std::span<const Value> operands) {
     case Op::Bitcast: return bitcast(dtype, v[0]);
     case Op::Dot2: return dot2(v[0], v[1], v[2]);
     case Op::Dot4: return dot4(v[0], v[1], v[2]);
+    case Op::Dot2I16: return dot2_of_i16(v[0], v[1], v[2]);
+    case Op::DotPairs: return dot_pairs(v[0], v[1]);
     case Op::Lookup4: return lookup4(operands);
     case Op::Lt:
     case Op::Le:

@@ -272,6 +272,7 @@ constexpr Row kRows[] = {
     {Op::TileDot4Signed, L, 3, tile_dot_problem},
     {Op::CDiv, L, 2, elementwise},
     {Op::CMod, L, 2, elementwise},
+    {Op::DotPairs, L, 2, elementwise},
     {Op::Ldexp, L, 2, elementwise},
     {Op::Logb, L, 1, elementwise},
     {Op::Mantissa, L, 1, elementwise},

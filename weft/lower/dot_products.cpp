@@ -22,6 +22,49 @@ NodeRef dot4(Expr a, Expr b, Expr sum) {
   return sum;
 }
 
+NodeRef dot2_of_i16(Expr a, Expr b, Expr sum) {
+  const auto lower = [](Expr word) { return (word << 16).bits_as(DType::I32) >> 16; };
+  const auto upper = [](Expr word) { return word.bits_as(DType::I32) >> 16; };
+  return upper(a).mul_add(upper(b), lower(a).mul_add(lower(b), sum));
+}
+
+/// The bits of a word that may be 1, where masks, shifts by constants and moves have made it.
+uint64_t possible_bits(NodeRef n) {
+  constexpr uint64_t kAll = 0xffffffff;
+  const auto of = [n](size_t i) { return possible_bits(n->src(i)); };
+  switch (n->op) {
+    case Op::Const: return const_value(n).as_uint();
+    case Op::Splat:
+    case Op::Lane: return of(0);
+    case Op::And: return of(0) & of(1);
+    case Op::Or:
+    case Op::Xor:
+    case Op::Trn: return of(0) | of(1);
+    case Op::Shl:
+    case Op::Shr: break;
+    default: return kAll;
+  }
+  NodeRef by = n->src(1)->op == Op::Splat ? n->src(1)->src(0) : n->src(1);
+  if (by->op != Op::Const || const_value(by).as_uint() > 31) return kAll;
+  const uint64_t count = const_value(by).as_uint();
+  return n->op == Op::Shl ? of(0) << count & kAll : of(0) >> count;
+}
+
+/// By words of two i16. Sums of two products with a byte below 128 are exact in one (127 * 128 * 2
+/// is 32512): what has a highest bit is multiplied without it, and that bit by itself.
+NodeRef dot4_by_pairs(Legaliser& l, Expr a, Expr b, Expr sum) {
+  constexpr int64_t kHighest = 0x80808080;
+  const auto add = [&](Expr bytes, int64_t factor) {
+    const Expr pairs = bytes.op(Op::DotPairs, b), factors = pairs.integer(factor << 16 | factor);
+    const NodeRef src[] = {pairs, factors, sum};
+    sum = {l, l.make(Op::Dot2I16, DType::I32, src)};
+  };
+  const bool small = (possible_bits(a) & kHighest) == 0;
+  if (!small) add((a >> 7) & int64_t{0x01010101}, 128);
+  add(small ? a : a & (~kHighest & 0xffffffff), 1);
+  return sum;
+}
+
 }  // namespace
 
 NodeRef by_choices(Legaliser& l, std::span<const NodeRef> src) {
@@ -40,7 +83,12 @@ NodeRef by_choices(Legaliser& l, std::span<const NodeRef> src) {
 
 NodeRef by_products(Legaliser& l, Op op, std::span<const NodeRef> src) {
   const Expr a(l, src[0]), b(l, src[1]), sum(l, src[2]);
-  return op == Op::Dot2 ? dot2(a, b, sum) : dot4(a, b, sum);
+  switch (op) {
+    case Op::Dot2: return dot2(a, b, sum);
+    case Op::Dot2I16: return dot2_of_i16(a, b, sum);
+    default:
+      return l.native(Op::Dot2I16, DType::I32) ? dot4_by_pairs(l, a, b, sum) : dot4(a, b, sum);
+  }
 }
 
 }  // namespace weft::lower

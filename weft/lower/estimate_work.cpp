@@ -12,7 +12,7 @@ double operations(NodeRef n) {
   // Per lane of the sum: products and additions of what a word holds, of tiles of each in a row.
   if (n->op == Op::TileDot2) return 4 * std::sqrt(n->lanes);
   if (n->op == Op::TileDot4 || n->op == Op::TileDot4Signed) return 8 * std::sqrt(n->lanes);
-  if (n->op == Op::Dot4) return 8;
+  if (n->op == Op::Dot4 || n->op == Op::DotPairs) return 8;
   if (!is_alu(n->op) || !is_float(n->dtype)) return 0;
   if (n->op == Op::Cast || n->op == Op::Bitcast || n->op == Op::Where) return 0;
   if (n->op == Op::Dot2) return 4;

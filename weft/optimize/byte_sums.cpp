@@ -144,12 +144,13 @@ std::optional<ByteSums> tile_byte_sums(const KernelInfo& info, const Target& tar
     cut_rows(info, packed, kRowsOfWords, out);
     return out;
   }
-  if (!target.permutes_pairs(DType::U32)) return std::nullopt;
   const auto columns = cut_columns(info, packed, lanes, out);
   if (!columns) return std::nullopt;
-  const bool vectors = is_side_by_side(info, *columns);
-  if (vectors && target.vector_registers >= kRegisters) cut_vectors(info, packed, *columns, out);
-  cut_rows(info, packed, vectors ? kRowsOfVectors : kRows, out);
+  const bool vectors = is_side_by_side(info, *columns),
+             many = target.vector_registers >= kRegisters;
+  if (!vectors && !target.permutes_pairs(DType::U32)) return std::nullopt;
+  if (vectors && many) cut_vectors(info, packed, *columns, out);
+  cut_rows(info, packed, !vectors ? kRows : many ? kRowsOfVectors : kRowsOfVectors / 2, out);
   return out;
 }
 

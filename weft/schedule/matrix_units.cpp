@@ -3,6 +3,8 @@
 // the sum is over words. A copy costs as much as some hundred products in full vectors, so that is
 // for products that read each element more often.
 //
+// Bytes are widened where the unit takes numbers of 16 bits (vpmaddwd).
+//
 // One operand of vpdpbusd is unsigned and the other signed. Where both are alike the sign bit of
 // one is flipped, which moves its values by 128: sum (a + 128) b - 128 sum b = sum a b.
 #include "weft/graph/words.h"
@@ -17,7 +19,7 @@ namespace {
 constexpr double kReuse = 128;
 // What is left without a unit are products of i32, which take eight times as long as those of
 // words.
-constexpr double kReuseOfBytes = 12;
+constexpr double kReuseOfIntegers = 12;
 // By tiles, which multiply sixteen times as many numbers as vectors do in the same time: heads of
 // 64 columns read the weights of an attention so often.
 constexpr double kReuseByTiles = 48;
@@ -70,9 +72,8 @@ class DotProducts {
     if (!worth_packing(left_) || !worth_packing(right_)) return nullptr;
     const MatrixUnit* unit = choose_unit();
     if (!unit || count_ < kShortest * unit->depth) return nullptr;
-    const bool flips_left = left_.narrow->dtype != unit->left,
-               flips_right = right_.narrow->dtype != unit->right;
-    NodeRef a = words(left_, *unit, flips_left), b = words(right_, *unit, flips_right);
+    const bool flips_left = flips(left_, unit->left), flips_right = flips(right_, unit->right);
+    NodeRef a = words(left_, *unit, unit->left), b = words(right_, *unit, unit->right);
     NodeRef dot = g_.make(unit->op, unit->sum, {a, b, g_.constant(Value::of(unit->sum, 0))});
     NodeRef made =
         split_large_reduction(g_, reduce_over(g_, dot, Fold::Add, {axis()}), target_, constants_);
@@ -87,9 +88,9 @@ class DotProducts {
   bool worth_packing(const Factor& f) const {
     if (!f.narrow || f.narrow->dim(axis_)->vmin != count_) return false;
     const bool tiles = f.narrow->dtype == DType::BF16 && target_.tile_unit(Op::Dot2);
-    const double reuse = bits(f.narrow->dtype) == 8 ? kReuseOfBytes
-                         : tiles                    ? kReuseByTiles
-                                                    : kReuse;
+    const double reuse = is_int(f.narrow->dtype) ? kReuseOfIntegers
+                         : tiles                 ? kReuseByTiles
+                                                 : kReuse;
     return is_constant(f) || numel(sum_->src(0)) >= reuse * numel(f.narrow);
   }
 
@@ -99,21 +100,27 @@ class DotProducts {
     return constants_.contain(f.narrow) && !is_decoded(moved(f.full), target_.machine);
   }
 
+  static bool flips(const Factor& f, DType wanted) {
+    return f.narrow->dtype != wanted && bits(wanted) == 8;
+  }
+
   /// The unit for these operands, in this order or the other, or with signs flipped.
   const MatrixUnit* choose_unit() {
-    const auto alike = [](DType have, DType wanted, bool flips) {
-      return have == wanted || (flips && is_int(have) && bits(have) == 8 && bits(wanted) == 8);
+    const bool widens = !target_.native(Op::Dot4, DType::I32);
+    const auto alike = [widens](DType have, DType wanted, bool flipped) {
+      if (have == wanted || !is_int(have) || bits(have) > 8) return have == wanted;
+      return bits(wanted) == 8 ? flipped : widens && wanted == DType::I16;
     };
     // Tiles read rows where they lie, unless their signs are flipped.
     const auto keeps_rows = [&](const MatrixUnit& u) {
       return !target_.tile_unit(u.op) ||
              (is_rows(left_) ? left_.narrow->dtype == u.left : right_.narrow->dtype == u.right);
     };
-    for (const auto& [flips, any] : {std::pair{false, true}, {true, false}, {true, true}})
+    for (const auto& [flipped, any] : {std::pair{false, true}, {true, false}, {true, true}})
       for (int order = 0; order < 2; ++order) {
         for (const MatrixUnit& u : target_.matrix_units)
-          if (u.tile == 0 && u.sum == sum_->dtype && alike(left_.narrow->dtype, u.left, flips) &&
-              alike(right_.narrow->dtype, u.right, flips) && (any || keeps_rows(u)))
+          if (u.tile == 0 && u.sum == sum_->dtype && alike(left_.narrow->dtype, u.left, flipped) &&
+              alike(right_.narrow->dtype, u.right, flipped) && (any || keeps_rows(u)))
             return &u;
         std::swap(left_, right_);
       }
@@ -129,17 +136,19 @@ class DotProducts {
   bool is_rows(const Factor& f) const { return is_int_const(f.narrow->dim(last()), 1); }
 
   /// Words of `depth` neighbours each, the first in the lowest bits, in the shape of the factor.
-  NodeRef words(const Factor& f, const MatrixUnit& unit, bool flips) {
+  NodeRef words(const Factor& f, const MatrixUnit& unit, DType as) {
     int64_t length = (count_ + unit.depth - 1) / unit.depth;
     if (const MatrixUnit* tiles = target_.tile_unit(unit.op))
       length = (length + tiles->tile - 1) / tiles->tile * tiles->tile;
     const size_t last = this->last();
     // The factor that has it lies along it.
-    NodeRef x = moved_axis(g_, f.narrow, last, f.full->rank() - 1);
+    NodeRef narrow = f.narrow;
+    if (bits(narrow->dtype) < bits(as)) narrow = g_.make(Op::Cast, as, {narrow});
+    NodeRef x = moved_axis(g_, narrow, last, f.full->rank() - 1);
     const size_t along = axis_ - (last < axis_ ? 1 : 0);
     if (length * unit.depth != count_) x = padded(g_, x, along, 0, length * unit.depth - count_);
     NodeRef word = words_along(g_, x, along, length, unit.depth);
-    if (flips) {  // the sign bit of each
+    if (flips(f, as)) {  // the sign bit of each
       NodeRef signs = g_.constant(Value::of(DType::U32, int64_t{0x80808080}));
       word = g_.make(Op::Xor, DType::U32, {word, signs});
     }

@@ -39,11 +39,11 @@ constexpr std::array kHostOps = std::to_array<NativeOp>({
 // What our machine code has besides: vpshufb, and with AVX-512 exponents. It divides integers of 64
 // bits alone, one by one.
 constexpr auto kX86Ops = [] {
-  std::array<NativeOp, kHostOps.size() + 5> ops{};
+  std::array<NativeOp, kHostOps.size() + 6> ops{};
   NativeOp* end = std::ranges::copy(kHostOps, ops.data()).out;
   for (NativeOp& o : ops)
     if (o.op == Op::CDiv || o.op == Op::CMod) o.dtypes = kWideInts;
-  *end++ = {Op::Lookup4, dtype_bit(DType::U32)};
+  for (const Op op : {Op::Lookup4, Op::DotPairs}) *end++ = {op, dtype_bit(DType::U32)};
   *end++ = {Op::Rint, kFloats};
   for (const Op op : {Op::Ldexp, Op::Logb, Op::Mantissa})
     *end++ = {.op = op, .dtypes = kFloats, .needs_avx512 = true};
@@ -124,6 +124,8 @@ constexpr UnitRow kUnitRows[] = {
      {CpuFeature::Avx512bf16, CpuFeature::Avx512bf16}},
     {{Op::Dot4, DType::U8, DType::I8, DType::I32, 4},
      {CpuFeature::Avx512vnni, CpuFeature::AvxVnni}},
+    // Where bytes have no unit they are multiplied by this one, too.
+    {{Op::Dot2I16, DType::I16, DType::I16, DType::I32, 2}, {CpuFeature::Avx2, CpuFeature::Avx2}},
     // The manual's volume 1, chapter "Programming with Intel AMX": palette 1. tdpbf16ps takes
     // subnormal numbers for 0, too.
     {{Op::TileDot2, DType::BF16, DType::BF16, DType::F32, 2, Op::Dot2, 16, 8},

@@ -42,7 +42,8 @@ Reg X86Selector::dot(NodeRef n) {
   const auto in_lane = [&](NodeRef x) {
     return in_vector(x->dtype) ? value(x) : bits_to_vector(value(x), DType::F32);
   };
-  const Reg a = in_lane(n->src(0)), b = in_lane(n->src(1)), c = in_lane(n->src(2));
+  const Reg a = in_lane(n->src(0)), b = in_lane(n->src(1));
+  const Reg c = n->nsrc > 2 ? in_lane(n->src(2)) : kNoReg;
   const Reg r = part_op({n->op, n->dtype, 128, a, b, c});
   return in_vector(n->dtype) ? r : extended(vector_to_bits(r, DType::F32), n->dtype);
 }

@@ -87,6 +87,8 @@ Reg X86Selector::integer_op(NodeRef n) {
     case Op::Shr: return shift(n);
     case Op::CDiv:
     case Op::CMod: return divide(n);
+    case Op::Dot2I16:
+    case Op::DotPairs:
     case Op::Dot4: return dot(n);
     case Op::Lookup4: {
       const Reg x = looked_up(n, bits_to_vector(a, DType::F32), 128);

@@ -117,8 +117,8 @@ class Slopes {
 };
 
 bool streams(const LinearProgram& program, const Machine& machine) {
-  const bool packed =
-      std::ranges::any_of(program.code, [](NodeRef n) { return n->op == Op::Dot4; });
+  const bool packed = std::ranges::any_of(
+      program.code, [](NodeRef n) { return n->op == Op::Dot4 || n->op == Op::DotPairs; });
   const double least = packed ? kTimesL2OfPacked : kTimesL2,
                most = packed ? kMostWorkOfPacked : kMostWork;
   return program.bytes >= least * static_cast<double>(machine.l2().bytes) &&

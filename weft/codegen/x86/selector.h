@@ -147,6 +147,7 @@ class X86Selector : X86Emitter {
   Reg from_zero(const PartOp& p, Form form);
   Reg flipped(const PartOp& p, Form form);
   Reg fused(const PartOp& p, Form form);
+  Reg added_to_product(const PartOp& p, Form form);
   Reg multiplied_and_added(const PartOp& p, Form form);
   Reg float_extreme(const PartOp& p, Form form);
   Reg integer_extreme(const PartOp& p, Form form);

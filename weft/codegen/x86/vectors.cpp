@@ -79,6 +79,10 @@ const X86Selector::VectorForm X86Selector::kVectorForms[] = {
     {Op::Dot2, kFloat, 32, Form::VDpbf16ps, &X86Selector::fused},
     {Op::Dot4, kInt, 32, Form::VPdpbusd, &X86Selector::fused},
     {Op::Dot4, kInt, 32, Form::VPdpbusdVex, &X86Selector::fused},
+    {Op::Dot2I16, kInt, 32, Form::VPdpwssd, &X86Selector::fused},
+    {Op::Dot2I16, kInt, 32, Form::VPdpwssdVex, &X86Selector::fused},
+    {Op::Dot2I16, kInt, 32, Form::VPmaddWd, &X86Selector::added_to_product},
+    {Op::DotPairs, kInt, 32, Form::VPmaddUbsw},
     {Op::Div, kFloat, 32, Form::VDivPs},
     {Op::Div, kFloat, 64, Form::VDivPd},
     {Op::Sqrt, kFloat, 32, Form::VSqrtPs},
@@ -187,6 +191,11 @@ Reg X86Selector::fused(const PartOp& p, Form form) {
   emit(Form::VMovaps, p.width, {r, p.c});
   emit(form, p.width, {r, p.a, p.b});
   return r;
+}
+
+Reg X86Selector::added_to_product(const PartOp& p, Form form) {
+  const Reg product = vector_op(form, p.width, p.a, p.b);
+  return part_op({Op::Add, p.dtype, p.width, product, p.c});
 }
 
 Reg X86Selector::multiplied_and_added(const PartOp& p, Form) {
