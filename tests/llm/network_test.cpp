@@ -5,6 +5,7 @@
 
 #include "tests/llm/reference.h"
 #include "weft/base/context.h"
+#include "weft/device/device.h"
 #include "weft/llm/model_file.h"
 #include "weft/llm/random_model.h"
 #include "weft/llm/stepper.h"
@@ -393,10 +394,14 @@ TEST(PackedNetworks, OfInterleavedRowsGiveTheSame) {
       return all;
     };
     const std::vector<std::vector<float>> got = steps(16), wanted = steps(0);
+    // Elsewhere sums of few rows are taken word by word where these cannot be transposed, and those
+    // of many rows in f32: in another order, by which roundings to bytes fall on the other side.
+    const Target& target = Context::current().get<DeviceTable>().default_device().target();
+    const bool exact = target.permutes_pairs(DType::U32) && target.native(Op::Dot4, DType::I32);
     for (size_t i = 0; i < got.size(); ++i) {
       const std::vector<double> expected(wanted[i].begin(), wanted[i].end());
-      EXPECT_LT(distance(got[i], expected), 1e-5) << name(codec);
-      if (interleaved_rows(codec) > 0) {
+      EXPECT_LT(distance(got[i], expected), exact ? 1e-5 : 0.02) << name(codec);
+      if (exact && interleaved_rows(codec) > 0) {
         EXPECT_EQ(got[i], wanted[i]) << name(codec);
       }
     }

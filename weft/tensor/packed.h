@@ -41,7 +41,7 @@ enum class Factors : uint8_t {
 
 /// Of "f32", "bf16" and "q8"; none of "auto". Other names are an error that lists these.
 std::optional<Factors> factors_named(std::string_view text);
-/// Q8 where the default device multiplies bytes (vpdpbusd), else F32.
+/// Q8 where the default device multiplies bytes (vpdpbusd, vpmaddubsw), else F32.
 Factors fastest_factors();
 /// How many rows of a matrix in this format should lie side by side, word by word, for products of
 /// few rows by bytes on the default device; 0 where they should not.

@@ -38,6 +38,20 @@ const Target& default_target() {
   return Context::current().get<DeviceTable>().default_device().target();
 }
 
+bool has_unit(FunctionRef<bool(const MatrixUnit&)> is_one) {
+  return std::ranges::any_of(default_target().matrix_units, is_one);
+}
+bool multiplies_bytes() {
+  return has_unit([](const MatrixUnit& u) { return u.op == Op::Dot4; });
+}
+/// Or by pairs of 16 bits (lower/dot_products.cpp).
+bool multiplies_pairs_or_bytes() {
+  return multiplies_bytes() || has_unit([](const MatrixUnit& u) { return u.op == Op::Dot2I16; });
+}
+bool multiplies_bf16() {
+  return has_unit([](const MatrixUnit& u) { return u.left == DType::BF16; });
+}
+
 /// Whether registers put words of two of them in any order.
 bool permutes_words() { return default_target().permutes_pairs(DType::U32); }
 
@@ -197,13 +211,25 @@ Tensor of_words(const PackedWeight& w, const Dims& shape, const RoundedRows& row
   return sum.sum({2, 3, 4});
 }
 
+/// Whether words of columns lie side by side in memory: interleaved_rows().
+bool is_interleaved(const Tensor& bytes) {
+  for (NodeRef n = bytes.node(); is_movement(n->op); n = n->src(0))
+    if (n->op == Op::Permute) return true;
+  return false;
+}
+
+bool has_whole_vectors(Codec codec) { return row(codec).elements % (kLanes * kWord) == 0; }
+bool is_best_by_words(Codec codec) {
+  const CodecRow& format = row(codec);
+  return has_whole_vectors(codec) && format.bytes * 8 > kBitsByWords * format.elements;
+}
+
 /// How many rows, at most, are best multiplied by words side by side: all where registers cannot
 /// transpose what columns side by side need.
-int64_t most_rows_by_words(Codec codec) {
-  const CodecRow& format = row(codec);
-  if (format.elements % (kLanes * kWord) != 0) return 0;
-  if (default_target().vector_bits > 0 && !permutes_words()) return kMostRows;
-  return format.bytes * 8 > kBitsByWords * format.elements ? kFewRows : 0;
+int64_t most_rows_by_words(const PackedWeight& w) {
+  const bool transposes = default_target().vector_bits == 0 || permutes_words();
+  if (is_best_by_words(w.codec)) return transposes ? kFewRows : kMostRows;
+  return transposes || !has_whole_vectors(w.codec) || is_interleaved(w.bytes) ? 0 : kMostRows;
 }
 
 /// Columns whose codes are decoded at a time: as many as L2 holds, in vectors; 0 where no such
@@ -223,6 +249,10 @@ Tensor words_in_lanes(const Tensor& blocks, int64_t columns) {
                          .reshape({columns / kLanes, kLanes, -1, words});
   return all.permute({0, 2, 3, 1}).contiguous().permute({0, 3, 1, 2}).reshape({-1, words});
 }
+
+/// Whether codes are below 128, as those on both sides of a smaller zero are: products by pairs
+/// take them as they are.
+bool has_small_codes(const packed::Coded& coded) { return coded.zero < 128; }
 
 /// What a product needs of many rows, the same for all columns, (rows, 1, parts of blocks, ..):
 /// codes, what scales them, and what is less for a zero or a minimum.
@@ -252,7 +282,10 @@ Tensor of_columns_in_lanes(const PackedWeight& w, int64_t columns, std::span<con
   const auto of_part = [&](const Tensor& t) {
     return in_lanes(of_parts(t, m.parts), 1).squeeze(3);
   };
-  const Tensor codes = in_lanes(m.coded.codes, m.words);
+  Tensor codes = in_lanes(m.coded.codes, m.words);
+  // What is read from memory is not known to be small.
+  if (!multiplies_bytes() && has_small_codes(m.coded))
+    codes = codes & Tensor::full({}, 0x7f7f7f7f, DType::U32);
   Tensor dot = dot4(codes, packed::words_of(rows[0].unflatten(3, {m.words, kWord})).unsqueeze(-1),
                     Tensor::full({}, 0, DType::I32))
                    .sum({3}, false, DType::I32);  // (rows, columns / lanes, parts, lanes)
@@ -299,16 +332,6 @@ bool is_narrow(const Tensor& weight) {
   return bits((n->op == Op::Cast ? n->src(0) : n)->dtype) <= 16 || packed_weight(weight);
 }
 
-bool has_unit(FunctionRef<bool(const MatrixUnit&)> is_one) {
-  return std::ranges::any_of(default_target().matrix_units, is_one);
-}
-bool multiplies_bytes() {
-  return has_unit([](const MatrixUnit& u) { return u.op == Op::Dot4; });
-}
-bool multiplies_bf16() {
-  return has_unit([](const MatrixUnit& u) { return u.left == DType::BF16; });
-}
-
 /// Of x with a packed weight: how it is computed.
 struct ByBytes {
   PackedWeight weight;
@@ -326,7 +349,7 @@ std::optional<ByBytes> by_bytes(const Tensor& x, const Tensor& weight) {
   if (many &&
       (each || !x.dims().is_static() || columns_of_block(weight.size(0), weight.size(1)) == 0))
     return std::nullopt;
-  const int64_t most = most_rows_by_words(packed->codec);
+  const int64_t most = most_rows_by_words(*packed);
   return ByBytes{*packed, many, most > 0 && (each || has_most_rows(x, most))};
 }
 
@@ -364,8 +387,9 @@ std::optional<Tensor> combined_by_bytes(const Tensor& x, const Tensors& weights,
   return with_gradient(forward, backward, {x})[0];
 }
 
-/// Whether more rows than a few are multiplied by bytes.
-bool any_rows_by_bytes() { return multiplies_bytes() && !multiplies_bf16(); }
+/// Whether more rows than a few are multiplied by bytes: rows have the same bits among few and
+/// many.
+bool any_rows_by_bytes() { return multiplies_pairs_or_bytes() && !multiplies_bf16(); }
 
 }  // namespace
 
@@ -407,19 +431,19 @@ int64_t interleaved_rows(Codec codec) {
   const bool words = !is_plain(codec) && row(codec).bytes % kWord == 0;
   const int lanes = default_target().lanes(DType::U32);
   // Products by words have vectors along a row (Q8_K of 1024 x 2048: 46 us, 184 with rows so).
-  const bool columns = words && most_rows_by_words(codec) == 0;
-  return multiplies_bytes() && !tiles && lanes == 16 && columns ? lanes : 0;
+  return multiplies_pairs_or_bytes() && !tiles && words && !is_best_by_words(codec) ? lanes : 0;
 }
 
-Factors fastest_factors() { return multiplies_bytes() ? Factors::Q8 : Factors::F32; }
+Factors fastest_factors() { return multiplies_pairs_or_bytes() ? Factors::Q8 : Factors::F32; }
 
 Tensor product_with(const Tensor& x, const Tensor& weight, Factors factors, CallSite at) {
   const CallSiteScope scope(at);
   if (factors == Factors::Q8 && (any_rows_by_bytes() || has_most_rows(x, kMostRows)))
     if (const auto y = product_by_bytes(x, weight)) return *y;
-  const bool rounds = factors == Factors::BF16 ? !has_most_rows(x, kFewRows)
-                                               : factors == Factors::Q8 && is_narrow(weight) &&
-                                                     !has_most_rows(x, kMostRows);
+  const bool rounds = factors == Factors::BF16
+                          ? !has_most_rows(x, kFewRows)
+                          : factors == Factors::Q8 && multiplies_bf16() && is_narrow(weight) &&
+                                !has_most_rows(x, kMostRows);
   const auto factor = [&](const Tensor& t) {
     return (rounds ? t.cast(DType::BF16) : t).cast(DType::F32);
   };
