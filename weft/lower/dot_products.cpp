@@ -28,10 +28,12 @@ NodeRef dot2_of_i16(Expr a, Expr b, Expr sum) {
   return upper(a).mul_add(upper(b), lower(a).mul_add(lower(b), sum));
 }
 
-/// The bits of a word that may be 1, where masks, shifts by constants and moves have made it.
-uint64_t possible_bits(NodeRef n) {
+/// The bits of a word that may be 1, where masks, shifts by constants and moves have made it: so
+/// many of them at most, one of the other.
+uint64_t possible_bits(NodeRef n, int steps = 8) {
   constexpr uint64_t kAll = 0xffffffff;
-  const auto of = [n](size_t i) { return possible_bits(n->src(i)); };
+  if (steps == 0) return kAll;
+  const auto of = [=](size_t i) { return possible_bits(n->src(i), steps - 1); };
   switch (n->op) {
     case Op::Const: return const_value(n).as_uint();
     case Op::Splat:
