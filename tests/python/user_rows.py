@@ -26,7 +26,7 @@ OF_NUMPY = {"i8": np.int8, "u8": np.uint8, "i16": np.int16, "i32": np.int32, "i6
 
 
 def operand(rng, dtype, *shape):
-    """Normal floats in f32 (`Case.dtype` says in what they are taken), integers of 1 to 100, bools."""
+    """Normal floats in f32 (`Case.dtypes` says in what they are taken), integers of 1 to 100, bools."""
     if dtype == "bool":
         return rng.random(shape) < 0.5
     if dtype in OF_NUMPY:
