@@ -227,6 +227,38 @@ TEST(LinearAlgebraOfLargeMatrices, OfEquations) {
   }
 }
 
+/// Around few columns, panels and halves, and beyond them; without pivots in one column.
+TEST(LinearAlgebraOfLargeMatrices, Elimination) {
+  for (const int64_t n : {1, 8, 9, 31, 32, 33, 40, 64, 65, 100, 130, 256, 257, 300, 520}) {
+    const Tensor j = Tensor::arange(n), a = (j == n / 2).where(0, sample({n, n})).realize();
+    linalg::LU f = linalg::lu(a);
+    Tensor inverse = linalg::inv(a + Tensor::eye(n, DType::F64) * n);
+    realize({f.packed, f.rows, f.sign, inverse});
+    const double size = static_cast<double>(n);
+    const Tensor eye = Tensor::eye(n, DType::F64), lower = f.packed.tril(-1);
+    EXPECT_LE(largest((lower + eye).matmul(f.packed.triu()) - a.index({f.rows})), 1e-14 * size);
+    EXPECT_LE(largest(lower), 1) << n;
+    EXPECT_EQ(values(f.rows.sort().first), values(j)) << n;
+    EXPECT_LE(largest(inverse.matmul(a + eye * n) - eye), 1e-14 * size) << n;
+  }
+}
+
+/// A NaN is larger than all other pivots: no row with one is left to the end, unread.
+TEST(LinearAlgebraOfLargeMatrices, KeepNaN) {
+  for (const int64_t n : {2, 5, 40, 100}) {
+    const Tensor i = Tensor::arange(n).unsqueeze(1), a = sample({n, n}), b = sample({n, 2}, 2);
+    for (const int64_t row : {int64_t{0}, n / 2, n - 1})
+      for (const int64_t column : {int64_t{0}, n / 2, n - 1}) {
+        const Tensor x = ((i == row) & (i.T() == column)).where(std::nan(""), a);
+        Tensor det = linalg::det(x), inverse = linalg::inv(x), y = linalg::solve(x, b);
+        realize({det, inverse, y});
+        EXPECT_TRUE(std::isnan(det.item<double>())) << n << ": " << row << ", " << column;
+        EXPECT_TRUE(inverse.isnan().all().item<bool>()) << n << ": " << row << ", " << column;
+        EXPECT_TRUE(y.isnan().all().item<bool>()) << n << ": " << row << ", " << column;
+      }
+  }
+}
+
 TEST(LinearAlgebraOfLargeMatrices, Batches) {
   const std::vector<Tensor> all = large_matrices(DType::F64);
   const Tensor batch = Tensor::stack({all[0], all[1], all[2]});
