@@ -193,8 +193,9 @@ class Builder {
   /// beyond it. Clamped as data, which may have lanes, not as an index.
   Lookup lookup(NodeRef data, NodeRef size) {
     const auto fits = [](NodeRef n) { return n->vmin >= 0 && n->vmax <= INT32_MAX; };
-    if (bits(data->dtype) <= 32 && size->vmin > 0 && fits(size)) {
-      const DType d = fits(data) ? DType::I32 : DType::U32;
+    if (size->vmin > 0 && fits(size)) {
+      const bool narrow = bits(data->dtype) <= 32;
+      const DType d = fits(data) ? DType::I32 : narrow ? DType::U32 : DType::U64;
       NodeRef number = g_.cast(data, d), limit = g_.cast(size, d);
       NodeRef found = g_.lt(number, limit);
       if (number->vmax >= size->vmin)

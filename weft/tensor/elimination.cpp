@@ -156,7 +156,8 @@ Factors factored(const Tensor& x, int halvings) {
   const Factors left = factored(columns_from(x, 0, half), halvings - 1);
   const Tensor top = rows_from(left.packed, 0, half), below = rows_from(left.packed, half, m);
   const Tensor others = rows_in_order(columns_from(x, half, n), left.order).contiguous();
-  const Tensor beside = solved_triangle(top, rows_from(others, 0, half), false, true).contiguous();
+  const auto solved = halvings == kHalvings ? solved_triangle : solved_whole;
+  const Tensor beside = solved(top, rows_from(others, 0, half), false, true).contiguous();
   const Tensor rest = rows_from(others, half, m) - below.matmul(beside);
   const Factors right = factored(rest.contiguous(), halvings - 1);
   const Tensor upper = Tensor::cat({top, beside}, -1);

@@ -78,12 +78,18 @@ int64_t product_factor(int64_t n) {
 
 // ---- steps: (..., rest, parts, done) to (..., rest / f, 2, f done)
 
-/// Complex numbers whose parts lie along an axis, times t, which has 1 there.
-Tensor turned(const Tensor& x, int64_t axis, const Complex& t) {
+/// 1 for real parts, -1 for imaginary ones, which lie along an axis.
+Tensor signs(const Tensor& x, int64_t axis) {
   Dims sides{2};
   for (int64_t after = axis + 1; after < 0; ++after) sides.push_back(1);
-  const Tensor side = (Tensor::arange(2) * 2 - 1).cast(x.dtype()).reshape(sides);
-  return x * t.re + x.flip(axis) * (side * t.im);
+  return (1 - Tensor::arange(2) * 2).cast(x.dtype()).reshape(sides);
+}
+
+Tensor conjugate(const Tensor& x, int64_t axis) { return x * signs(x, axis); }
+
+/// Complex numbers whose parts lie along an axis, times t, which has 1 there.
+Tensor turned(const Tensor& x, int64_t axis, const Complex& t) {
+  return x * t.re - x.flip(axis) * (signs(x, axis) * t.im);
 }
 
 /// Element (j, t, part, row) of the matrices by which a step takes positions t, real and imaginary
@@ -421,19 +427,44 @@ Tensor ifftn(const Tensor& x, const Axes& axes, Norm norm, CallSite at) {
 
 namespace {
 
+/// Of an even number of real numbers, (..., n, 1), the frequencies up to the half, (..., n / 2 + 1,
+/// 2): two in turn are one complex number of a transform of half the length (Cooley, Lewis and
+/// Welch 1970, "The fast Fourier transform algorithm: programming considerations in the calculation
+/// of sine, cosine and Laplace transforms").
+Tensor half_of_real(const Tensor& x) {
+  const int64_t n = x.size(-2), m = n / 2;
+  const Tensor pairs = x.squeeze(-1).unflatten(-1, {m, 2});
+  Rows rows(pairs);
+  const Tensor z = steps(rows.last(pairs), -1);  // (..., m, 2, rows)
+  // near + far are twice the frequencies of the even elements, near - far i times those of the odd.
+  const auto column = [](const Tensor& t) { return t.unsqueeze(-1).unsqueeze(-1); };
+  const Tensor near = z.index({kEllipsis, Slice(1, m), Slice(), Slice()});
+  const Tensor far = conjugate(near.flip(-3), -2);
+  const Complex turn = roots(z, "half", 1, m - 1, n, -1, [](int64_t, int64_t k) { return k + 1; });
+  const Tensor odd = turned(near - far, -2, {column(turn.im), column(-turn.re)});
+  // The ends have no imaginary parts.
+  const Tensor ends = z.index({kEllipsis, Slice(0, 1), Slice(), Slice()});
+  const Tensor first = ends.sum(-2, true), last = conjugate(ends, -2).sum(-2, true);
+  rows.shape[rows.shape.size() - 2] = m + 1;
+  const auto real = [](const Tensor& t) { return Tensor::cat({t, t.zeros_like()}, -2); };
+  return rows.first(
+      Tensor::cat({real(first), (near + far + odd) * 0.5, real(last)}, -3).contiguous());
+}
+
 Tensor rfft_of(const Tensor& x, int64_t n, int64_t axis, Norm norm) {
   require_float("rfft", x);
   const int64_t a = checked_axis("rfft", axis, x);
   const int64_t size = checked_size("rfft", n, x.size(a));
-  const Tensor whole = transformed(prepared(x.unsqueeze(-1), a, size), -1);
-  const Tensor half = whole.index({kEllipsis, Slice(0, size / 2 + 1), Slice()});
+  const Tensor given = prepared(x.unsqueeze(-1), a, size);
+  const Tensor half =
+      size % 2 == 0 && size > 2
+          ? half_of_real(given)
+          : transformed(given, -1).index({kEllipsis, Slice(0, size / 2 + 1), Slice()});
   return placed(half, a, scale(norm, size, false), x.dtype());
 }
 
-/// Of an even number of real numbers, from the frequencies up to the half, (..., n / 2 + 1, 2):
-/// two in turn are one complex number of a transform of half the length (Cooley, Lewis and Welch
-/// 1970, "The fast Fourier transform algorithm: programming considerations in the calculation of
-/// sine, cosine and Laplace transforms"). Without the factor 1 / n; (..., n / 2, 2).
+/// An even number of real numbers from the frequencies up to the half, (..., n / 2 + 1, 2), by the
+/// same way back. Without the factor 1 / n; (..., n / 2, 2).
 Tensor real_from_half(const Tensor& half) {
   const int64_t m = half.size(-2) - 1;
   const Tensor x = Rows(half).last(half);  // (..., m + 1, 2, rows)

@@ -223,11 +223,15 @@ Tensor from_start(const Tensor& positions, const Dim& n) {
     fail_index("index", "positions must be integers: got {} of shape {}; cast them",
                name(positions.dtype()), positions.dims().text());
   const OpScope scope(positions, CallSite::here());
-  const Tensor i = narrowed(positions, n);
+  const auto size = [&](DType dtype) { return scope.result(scope.g.cast(n.node(), dtype)); };
+  const DType from = positions.dtype(), to = build::position_dtype(n.max());
   NodeRef known = positions.node();
+  // Where it is used, one comparison without a sign sees to both sides.
+  if (from == DType::I64 && known->vmin < 0)
+    return (positions < 0).where(positions + size(from), positions);
+  const Tensor i = narrowed(positions, n);
   if (known->vmin >= 0 && known->vmax < n.min()) return i;  // provably inside
-  const Tensor size = scope.result(scope.g.cast(n.node(), i.dtype()));
-  return known->vmin >= 0 ? i : (i < 0).where(i + size, i);
+  return known->vmin >= 0 ? i : (i < 0).where(i + size(to), i);
 }
 
 /// The same with -1 for what is outside.

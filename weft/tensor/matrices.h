@@ -74,8 +74,10 @@ Tensor cropped(const Tensor& x, int64_t rows, int64_t columns);
 // ---- triangles. What has a gradient has one that is products with an inverse (Giles 2008,
 // "Collected matrix derivative results").
 
-/// x of t @ x = b, of equal batch axes, without and with a gradient.
+/// x of t @ x = b, of equal batch axes: in halves where t is large, never in halves (for halves
+/// themselves), and with a gradient.
 Tensor solved_triangle(const Tensor& t, const Tensor& b, bool upper, bool unit);
+Tensor solved_whole(const Tensor& t, const Tensor& b, bool upper, bool unit);
 Tensor solution_of_triangle(const Tensor& t, const Tensor& b, bool upper, bool unit);
 Tensor inverse_of_triangle(const Tensor& t, bool upper, bool unit);
 /// The inverse, without a gradient, in the place of the matrix: a third of the work that its

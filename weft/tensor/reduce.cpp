@@ -175,6 +175,9 @@ Tensor running(const char* tag, Fold kind, const Tensor& x, int64_t axis, DType 
   return scope.result(scope.g.cast(n, out));
 }
 
+/// Narrow floats are compared as wide ones, step by step, and are themselves again at the end.
+DType compared_dtype(DType d) { return is_float(d) ? sum_dtype(d) : d; }
+
 }  // namespace
 
 Tensor delayed(const Tensor& x, int64_t axis, double value) {
@@ -194,11 +197,11 @@ Tensor Tensor::cumprod(int64_t axis, CallSite at) const {
 }
 Tensor Tensor::cummax(int64_t axis, CallSite at) const {
   const CallSiteScope site(at);
-  return running("cummax", Fold::Max, *this, axis, dtype(), dtype(), at);
+  return running("cummax", Fold::Max, *this, axis, compared_dtype(dtype()), dtype(), at);
 }
 Tensor Tensor::cummin(int64_t axis, CallSite at) const {
   const CallSiteScope site(at);
-  return running("cummin", Fold::Min, *this, axis, dtype(), dtype(), at);
+  return running("cummin", Fold::Min, *this, axis, compared_dtype(dtype()), dtype(), at);
 }
 
 // ---- positions of extremes

@@ -167,7 +167,9 @@ Tensor inverse_squares(const Tensor& t, const Blocks& blocks, bool upper, bool u
   return substituted(square, identity_like(square, n).contiguous(), upper, unit).contiguous();
 }
 
-/// x of t @ x = b, not halved: a block of rows at a time, which all others are freed of.
+}  // namespace
+
+/// A block of rows at a time, which all others are freed of.
 Tensor solved_whole(const Tensor& given, const Tensor& b, bool upper, bool unit) {
   const int64_t n = given.size(-1);
   const Blocks blocks(n);
@@ -184,6 +186,8 @@ Tensor solved_whole(const Tensor& given, const Tensor& b, bool upper, bool unit)
   const Tensor right = extended(b, blocks.padded(), b.size(-1)).contiguous();
   return cropped(rows_of_blocks(scan(step, {right}, xs, order).stacked[0]), n, b.size(-1));
 }
+
+namespace {
 
 /// The upper triangular u of u.T() @ u = a, of which the upper triangle is read.
 Tensor upper_factor(const Tensor& a, int halvings = kHalvings) {

@@ -363,6 +363,71 @@ Vector X86Selector::gathered(NodeRef n) {
   return out;
 }
 
+namespace {
+
+/// A sum's constant, and the rest.
+std::pair<NodeRef, int64_t> split_offset(NodeRef index) {
+  if (index->op == Op::Const) return {nullptr, index->vmin};
+  if (index->op != Op::Add || index->src(1)->op != Op::Const) return {index, 0};
+  return {index->src(0), index->src(1)->vmin};
+}
+
+/// Places in memory that are this far from each other; 0 where they are not.
+int64_t distance_between(std::span<const NodeRef> loads) {
+  const auto [base, begin] = split_offset(loads[0]->src(1));
+  const int64_t distance = split_offset(loads[1]->src(1)).second - begin;
+  for (size_t k = 1; k < loads.size(); ++k) {
+    const auto [other, at] = split_offset(loads[k]->src(1));
+    if (other != base || at != begin + static_cast<int64_t>(k) * distance) return 0;
+  }
+  return distance;
+}
+
+}  // namespace
+
+/// Elements that lie in memory at equal distances: whole registers are loaded from the first of
+/// them to the last, and hold nothing beyond; their lanes are put side by side. Without parts where
+/// they are anything else, or far from each other.
+Vector X86Selector::strided(NodeRef n) {
+  const int size = bits(n->dtype);
+  Vector out{{}, size, n->lanes};
+  NodeRef first = n->src(0);
+  const bool permutes = std::ranges::any_of(kPairPermutations, [&](const auto& row) {
+    return row.first == std::min(size, 32) && usable(row.second);
+  });
+  if (is_bool(n->dtype) || !permutes) return out;
+  for (NodeRef s : n->src())
+    if (s->op != Op::Load || s->src(0) != first->src(0) || !may_read_again(s)) return out;
+  const int64_t distance = distance_between(n->src());
+  if (distance < 2) return out;
+  const Layout l = layout(size, n->lanes);
+  const int64_t span = distance * (l.per_part - 1) + 1;
+  int width = l.width;  // the most that is not longer than that: fewer registers
+  while (width < register_bits_ && 2 * width / size <= span) width *= 2;
+  const int64_t each = width / size, count = (span + each - 1) / each;
+  if (each > span || count < 2 || 2 * count > l.per_part) return out;
+  for (int part = 0; part < n->lanes; part += l.per_part) {
+    const Address at = address_of(first->src(0), n->src(static_cast<size_t>(part))->src(1));
+    Reg made = kNoReg;
+    for (int64_t r = 0; r < count; ++r) {
+      const int64_t begin = std::min(r * each, span - each);
+      const Reg x = vector_of(width);
+      emit(make(Form::VMovups, width, {x}, moved(at, static_cast<int>(begin) * size / 8)));
+      std::vector<int> from(static_cast<size_t>(each));
+      for (int64_t k = 0; k < each; ++k) {
+        const int64_t place = k * distance;
+        const int64_t before = r == 1 ? place : k;  // what was put side by side stays there
+        const bool here = place >= r * each && place < begin + each;
+        from[static_cast<size_t>(k)] =
+            static_cast<int>(here ? each + place - begin : before % each);
+      }
+      made = r == 0 ? x : pair_permuted(made, x, from, size, width);
+    }
+    out.parts.push_back(made);
+  }
+  return out;
+}
+
 /// As the lowest lane, whatever it is a number of.
 Reg X86Selector::load_word(NodeRef load) {
   const Reg r = vector_of(128);
@@ -377,6 +442,7 @@ Vector X86Selector::vec(NodeRef n) {
   if (Vector v = permuted(n); !v.parts.empty()) return v;
   if (Vector v = chosen(n); !v.parts.empty()) return v;
   if (Vector v = gathered(n); !v.parts.empty()) return v;
+  if (Vector v = strided(n); !v.parts.empty()) return v;
   const bool constant = std::ranges::all_of(n->src(), [](NodeRef s) { return s->op == Op::Const; });
   if (Vector v = constant ? Vector() : spread(n); !v.parts.empty()) return v;
   if (constant) {

@@ -227,6 +227,7 @@ class X86Selector : X86Emitter {
   Vector consecutive(NodeRef n);
   Vector concatenated(NodeRef n);
   Vector gathered(NodeRef n);
+  Vector strided(NodeRef n);
   Reg load_word(NodeRef load);
   Vector vec(NodeRef n);
   Reg pair_permuted(Reg a, Reg b, std::span<const int> from, int size, int width);
