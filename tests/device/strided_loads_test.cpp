@@ -82,7 +82,7 @@ TEST_P(StridedLoads, TakeWhatIsThereAndNothingBeyond) {
       }
 }
 
-/// Two permutations of three registers take the place of sixteen loads of words.
+/// Two permutations of three registers take the place of what joins sixteen words.
 TEST_P(StridedLoads, AreOfWholeRegisters) {
   const CpuFeatures cpu = CpuFeatures::detect().up_to(GetParam());
   if (!cpu.has(CpuFeature::Avx512f)) GTEST_SKIP() << "no permutations of two registers";
@@ -93,7 +93,7 @@ TEST_P(StridedLoads, AreOfWholeRegisters) {
         code, [form](const auto& i) { return static_cast<Form>(i.form) == form; });
   };
   EXPECT_EQ(count(Form::VPermT2D), 2);
-  EXPECT_EQ(count(Form::VMovss), 0);
+  EXPECT_EQ(count(Form::VUnpcklps), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Levels, StridedLoads, ::testing::ValuesIn(testing::isa_levels()));

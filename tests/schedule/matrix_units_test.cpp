@@ -72,6 +72,23 @@ TEST(MatrixUnits, AreUsedWhereTheyPay) {
   for (const Product* p : {&few_rows, &wide_sums, &halves}) EXPECT_EQ(dots(*p, kPairs), 0U);
 }
 
+// Copies that stay in caches pay for few products each; rows that lie in words have none.
+TEST(MatrixUnits, AreUsedForFewRowsAndFewColumnsOfBfloats) {
+  Target target = kUnits;
+  target.machine.caches[1].bytes = 1 << 20;
+  const auto dots_of = [&](int64_t m, int64_t k, int64_t n) {
+    return dots(Product(DType::BF16, DType::BF16, DType::F32, m, k, n), target);
+  };
+  EXPECT_EQ(dots_of(8, 256, 256), 1U);
+  EXPECT_EQ(dots_of(4, 256, 256), 0U);
+  EXPECT_EQ(dots_of(32, 2048, 1024), 1U);
+  EXPECT_EQ(dots_of(16, 2048, 1024), 0U);
+  EXPECT_EQ(dots_of(64, 4096, 4096), 1U);
+  EXPECT_EQ(dots_of(32, 4096, 4096), 0U);
+  EXPECT_EQ(dots_of(1 << 20, 64, 4), 1U);
+  EXPECT_EQ(dots_of(1 << 20, 63, 4), 0U) << "every other row begins within a word";
+}
+
 // Rows that lie along the sum in an input are read there; columns are copied into words.
 TEST(MatrixUnits, CopyWhatDoesNotLieInWords) {
   const auto kernels = [](const Product& p, const Target& target) {
