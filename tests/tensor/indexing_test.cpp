@@ -206,6 +206,16 @@ TEST_F(Indexing, WritingByIndex) {
   EXPECT_EQ(shown(x[{Slice(), 0}]), "i32 (3) [9, 8, 7]");
 }
 
+/// What is added in bfloats one by one stops at 256.
+TEST_F(Indexing, ManyNarrowFloatsAreAddedAsWideOnes) {
+  for (const DType d : {DType::BF16, DType::F16, DType::F8E4M3}) {
+    const Tensor x = Tensor::ones({2}, d), at = Tensor::arange(1024) % 2;
+    const Tensor sums = x.scatter(0, at, Tensor::full({1024}, 0.25, d), Fold::Add);
+    EXPECT_EQ(sums.dtype(), d);
+    expect_near(sums.cast(DType::F32), {129, 129}, d == DType::F8E4M3 ? 8 : 1);
+  }
+}
+
 TEST_F(Indexing, GatherAndScatter) {
   const Tensor x = counting({2, 3});
   const Tensor at = Tensor::of({{0, 0}, {2, -1}});

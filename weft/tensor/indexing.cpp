@@ -250,9 +250,17 @@ Tensor gather_at(const Tensor& x, int64_t axis, const Tensor& index) {
   return scope.result(scope.g.make({Op::Gather, x.dtype(), src, {&axis, 1}}));
 }
 
+/// Whether what is combined with x is a good part of it: then x as wide numbers and back costs less
+/// than to convert one and round it at every place, and sums are those of wide numbers.
+bool combines_wide(const Tensor& x, const Tensor& src) {
+  if (is_float8(x.dtype())) return true;
+  if (!is_narrow_float(x.dtype()) || !x.dims().is_static() || !src.dims().is_static()) return false;
+  return src.numel() >= x.numel() / 2;
+}
+
 Tensor scatter_at(const Tensor& x, int64_t axis, const Tensor& index, const Tensor& src,
                   Fold combine) {
-  if (is_float8(x.dtype()) && combine != Fold::Set) {
+  if (combine != Fold::Set && combines_wide(x, src)) {
     const DType wide = sum_dtype(x.dtype());
     return scatter_at(x.cast(wide), axis, index, src.cast(wide), combine).cast(x.dtype());
   }
