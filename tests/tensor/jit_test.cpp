@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "tests/tensor/tensor_test.h"
+#include "weft/run/stats.h"
 #include "weft/tensor/fft.h"
 #include "weft/tensor/hash.h"
 #include "weft/tensor/image.h"
@@ -26,6 +27,27 @@ TEST_F(JitTest, LaterCallsReplay) {
   }
   EXPECT_EQ(runs, 2);
   EXPECT_EQ(f.kernels(), 1u);
+}
+
+/// What is realized inside is the result's memory, also where it is seen in another shape or order.
+TEST_F(JitTest, RealizedViewsAreResultsWithoutACopy) {
+  const Tensor x = Tensor::arange(6).cast(DType::F32).reshape({2, 3}).contiguous().realize();
+  const auto reshaped = [](const Tensor& y) { return (y * 2).contiguous().reshape({3, 2}); };
+  const auto transposed = [](const Tensor& y) { return (y * 2).T(); };
+  auto shaped = jit([&](const Tensor& y) { return reshaped(y).realize(); });
+  auto turned = jit([&](const Tensor& y) { return transposed(y).realize(); });
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(shaped(x).to_vector<float>(), (std::vector<float>{0, 2, 4, 6, 8, 10}));
+    EXPECT_EQ(turned(x).to_vector<float>(), (std::vector<float>{0, 6, 2, 8, 4, 10}));
+  }
+  EXPECT_EQ(shaped.kernels(), 1u);
+  EXPECT_EQ(turned.kernels(), 1u);
+  // What others share is computed once, for all of them.
+  Tensor both = x * 2, view = both.reshape({6});
+  const auto before = run_stats(context_).kernels;
+  view.realize();
+  both.realize();
+  EXPECT_EQ(run_stats(context_).kernels - before, 1);
 }
 
 TEST_F(JitTest, SelectionWithASizeReplays) {

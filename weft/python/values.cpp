@@ -161,8 +161,15 @@ bool truth(const Tensor& x) {
 // ---- running
 
 nb::object realize(nb::object self, const nb::args& others) {
-  std::vector<Tensor> all{nb::cast<Tensor>(self)};
-  for (nb::handle t : others) all.push_back(nb::cast<Tensor>(t));
+  std::vector<Tensor> all;
+  const auto add = [&](nb::handle h) {
+    Tensor& x = nb::cast<Tensor&>(h);
+    x.context();
+    own_elements(x);
+    all.push_back(x);
+  };
+  add(self);
+  for (nb::handle t : others) add(t);
   const Released released;
   weft::realize(all, CallSite());
   return self;

@@ -45,6 +45,10 @@ void compute_leaves_with(Context& context, std::vector<std::shared_ptr<Storage>>
 /// lives. What is realized on purpose is cut off.
 void remember_history(const Tensor& x);
 void forget_history(TensorCell& cell);
+/// A view of what nobody else has, and what has no memory yet, becomes a tensor of its own: then
+/// its elements are computed in their own order, and what a captured function gives of them is
+/// that memory, not a copy.
+void own_elements(Tensor& x);
 /// Notes what realize() is about to cut off from what it was computed from, and then its memory.
 class CutOff {
  public:

@@ -100,7 +100,21 @@ void realize_all(std::span<const Tensor> tensors, CallSite at) {
 
 void realize(const std::vector<Tensor>& tensors, CallSite at) { realize_all(tensors, at); }
 
+void own_elements(Tensor& x) {
+  const TensorCell& cell = *x.cell();
+  const bool others = TensorAccess::shared(x).use_count() > 1 || cell.requires_grad ||
+                      cell.offered.value_or(false) || cell.leaf != 0 || cell.former || cell.history;
+  if (!x.is_view() || others || cell.lost() || cell.realized() || TensorAccess::is_detached(x))
+    return;
+  const Tensor whole = TensorAccess::whole(TensorAccess::shared(x));
+  if (!x.dims().is_static() || !whole.dims().is_static() || x.numel() > whole.numel()) return;
+  const OpScope scope(x, CallSite::here());
+  x = scope.result(x.node());
+}
+
 Tensor& Tensor::realize(CallSite at) {
+  context();
+  own_elements(*this);
   realize_all({this, 1}, at);
   return *this;
 }
