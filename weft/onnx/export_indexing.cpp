@@ -15,10 +15,10 @@ NodeRef before_narrowing(NodeRef i) {
   return i;
 }
 
-/// where(i < 0, i + n, i), and -1 where that is outside: what indexing makes of positions. ONNX
-/// counts from the end by itself, and has an error for what is outside.
+/// where(i < 0, i + n, i), and -1 where that is outside, of fewer bits then: what indexing makes of
+/// positions. ONNX counts from the end by itself, and has an error for what is outside.
 NodeRef positions_given(Exporter& e, NodeRef n, NodeRef size) {
-  n = e.meaning(n);
+  n = e.meaning(before_narrowing(e.meaning(n)));
   if (n->op == Op::Where && repeated_number(n->src(2)) == -1.0 && n->src(0)->op == Op::And)
     n = n->src(1);
   if (n->op != Op::Where || n->src(0)->op != Op::Lt) return nullptr;
