@@ -105,9 +105,10 @@ class DotProducts {
     return numel(sum_->src(0)) >= reuse * numel(f.narrow);
   }
 
-  /// Rows of words that need no copy.
+  /// Rows of words that need no copy. (Tiles of few columns were not measured.)
   bool lies_in_words(const Factor& f, const MatrixUnit& unit, DType as) {
-    if (!target_.machine_code || flips(f, as) || !is_rows(f)) return false;
+    const bool tiles = target_.tile_unit(unit.op) != nullptr;
+    if (!target_.machine_code || tiles || flips(f, as) || !is_rows(f)) return false;
     NodeRef word = words(f, unit, as);
     while (is_movement(word->op) && word->op != Op::Gather) word = word->src(0);
     const Element first = word_in_memory(g_, word);
