@@ -87,6 +87,9 @@ TEST(MatrixUnits, AreUsedForFewRowsAndFewColumnsOfBfloats) {
   EXPECT_EQ(dots_of(32, 4096, 4096), 0U);
   EXPECT_EQ(dots_of(1 << 20, 64, 4), 1U);
   EXPECT_EQ(dots_of(1 << 20, 63, 4), 0U) << "every other row begins within a word";
+  target.threads = 1;  // the same bits
+  EXPECT_EQ(dots_of(8, 1024, 1024), 1U);
+  EXPECT_EQ(dots_of(32, 2048, 1024), 1U);
 }
 
 // Rows that lie along the sum in an input are read there; columns are copied into words.

@@ -206,7 +206,7 @@ TEST_F(Indexing, WritingByIndex) {
   EXPECT_EQ(shown(x[{Slice(), 0}]), "i32 (3) [9, 8, 7]");
 }
 
-/// What is added in bfloats one by one stops at 256.
+/// Quarters that are added in bfloats one by one stop at 64.
 TEST_F(Indexing, ManyNarrowFloatsAreAddedAsWideOnes) {
   for (const DType d : {DType::BF16, DType::F16, DType::F8E4M3}) {
     const Tensor x = Tensor::ones({2}, d), at = Tensor::arange(1024) % 2;

@@ -7,18 +7,15 @@ namespace weft::onnx {
 
 namespace {
 
-/// Positions before they were clamped and cast to fewer bits, which is for weft alone.
-NodeRef before_narrowing(NodeRef i) {
-  if (i->op != Op::Cast || !is_signed_int(i->src(0)->dtype)) return i;
-  i = i->src(0);
-  while ((i->op == Op::Max || i->op == Op::Min) && repeated_number(i->src(1))) i = i->src(0);
-  return i;
+/// Positions before they were cast, which is for weft alone.
+NodeRef before_cast(NodeRef i) {
+  return i->op == Op::Cast && is_signed_int(i->src(0)->dtype) ? i->src(0) : i;
 }
 
 /// where(i < 0, i + n, i), and -1 where that is outside, of fewer bits then: what indexing makes of
 /// positions. ONNX counts from the end by itself, and has an error for what is outside.
 NodeRef positions_given(Exporter& e, NodeRef n, NodeRef size) {
-  n = e.meaning(before_narrowing(e.meaning(n)));
+  n = e.meaning(before_cast(e.meaning(n)));
   if (n->op == Op::Where && repeated_number(n->src(2)) == -1.0 && n->src(0)->op == Op::And)
     n = n->src(1);
   if (n->op != Op::Where || n->src(0)->op != Op::Lt) return nullptr;
@@ -29,7 +26,7 @@ NodeRef positions_given(Exporter& e, NodeRef n, NodeRef size) {
     const auto by = repeated_number(moved->src(k));
     if (!by || !is_const(size) || *by != static_cast<double>(size->vmin)) continue;
     if (moved->src(1 - k) != i) continue;
-    return before_narrowing(i);
+    return before_cast(i);
   }
   return nullptr;
 }

@@ -164,7 +164,6 @@ nb::object realize(nb::object self, const nb::args& others) {
   std::vector<Tensor> all;
   const auto add = [&](nb::handle h) {
     Tensor& x = nb::cast<Tensor&>(h);
-    x.context();
     own_elements(x);
     all.push_back(x);
   };

@@ -16,12 +16,12 @@
 namespace weft {
 namespace {
 
-// Reads of an element from which on its copy is worth while: one that stays in the cores' caches,
-// one of up to kCaches times as much, and others. On Zen 4 words made 8 rows of 1024 x 1024 bfloats
-// 1.3 times as fast, 32 of 1440 x 1440 1.7 times, 48 of 4096 x 4096 1.9 times, and 16 of those half
-// as fast.
-constexpr double kReuseInCaches = 8, kReuseBeside = 24, kReuse = 48;
-constexpr double kCaches = 3;
+// Reads of an element from which on its copy is worth while: one of up to kNear times what L2
+// holds, up to kFar times, and others; not by the cores, so that no number of threads changes a
+// bit. On Zen 4 words made 8 rows of 1024 x 1024 bfloats 1.3 times as fast, 32 of 1440 x 1440 1.7
+// times, 48 of 4096 x 4096 1.9 times, and 16 of those half as fast.
+constexpr double kReuseNear = 8, kReuseFar = 24, kReuse = 48;
+constexpr double kNear = 2, kFar = 6;
 // Of tiles' columns, which are copied where they are multiplied.
 constexpr double kReuseOfColumns = 128;
 // What is left without a unit are products of i32, which take eight times as long as those of
@@ -117,8 +117,8 @@ class DotProducts {
 
   double reuse_of_floats(const Factor& f) const {
     const double bytes = numel(f.narrow) * bits(f.narrow->dtype) / 8;
-    const double caches = static_cast<double>(target_.threads * target_.machine.l2().bytes);
-    return bytes <= caches ? kReuseInCaches : bytes <= kCaches * caches ? kReuseBeside : kReuse;
+    const auto cache = static_cast<double>(target_.machine.l2().bytes);
+    return bytes <= kNear * cache ? kReuseNear : bytes <= kFar * cache ? kReuseFar : kReuse;
   }
 
   /// Its words are made once for many runs. Of what is decoded they would be memory that there is

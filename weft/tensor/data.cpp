@@ -101,6 +101,7 @@ void realize_all(std::span<const Tensor> tensors, CallSite at) {
 void realize(const std::vector<Tensor>& tensors, CallSite at) { realize_all(tensors, at); }
 
 void own_elements(Tensor& x) {
+  x.context();  // complains about a Tensor that holds nothing
   const TensorCell& cell = *x.cell();
   const bool others = TensorAccess::shared(x).use_count() > 1 || cell.requires_grad ||
                       cell.offered.value_or(false) || cell.leaf != 0 || cell.former || cell.history;
@@ -113,7 +114,6 @@ void own_elements(Tensor& x) {
 }
 
 Tensor& Tensor::realize(CallSite at) {
-  context();
   own_elements(*this);
   realize_all({this, 1}, at);
   return *this;

@@ -134,37 +134,32 @@ struct Factors {
   Tensor packed, order;
 };
 
-Tensor rows_from(const Tensor& x, int64_t begin, int64_t end) {
-  return x.index({kEllipsis, Slice(begin, end), Slice()}).contiguous();
-}
-Tensor columns_from(const Tensor& x, int64_t begin, int64_t end) {
-  return x.index({kEllipsis, Slice(begin, end)}).contiguous();
-}
-
 Factors factored_whole(const Tensor& x) {
   const int64_t m = x.size(-2), n = x.size(-1);
   const Eliminated e = panels_eliminated(x);
   const Tensor order = pivots_first(e), lower = rows_in_order(e.lower, order).contiguous();
-  const Tensor square = packed_square(rows_from(lower, 0, n), e.upper);
-  return {m == n ? square : Tensor::cat({square, rows_from(lower, n, m)}, -2), order};
+  const Tensor square = packed_square(part(lower, Slice(0, n), Slice()), e.upper);
+  return {m == n ? square : Tensor::cat({square, part(lower, Slice(n, m), Slice())}, -2), order};
 }
 
 /// Toledo 1997, "Locality of reference in LU decomposition with partial pivoting".
 Factors factored(const Tensor& x, int halvings) {
   const int64_t m = x.size(-2), n = x.size(-1), half = first_half(n);
   if (n <= kMostWhole || halvings == 0) return factored_whole(x);
-  const Factors left = factored(columns_from(x, 0, half), halvings - 1);
-  const Tensor top = rows_from(left.packed, 0, half), below = rows_from(left.packed, half, m);
-  const Tensor others = rows_in_order(columns_from(x, half, n), left.order).contiguous();
+  const Factors left = factored(part(x, Slice(), Slice(0, half)), halvings - 1);
+  const Tensor top = part(left.packed, Slice(0, half), Slice()),
+               below = part(left.packed, Slice(half, m), Slice());
+  const Tensor others = rows_in_order(part(x, Slice(), Slice(half, n)), left.order).contiguous();
   const auto solved = halvings == kHalvings ? solved_triangle : solved_whole;
-  const Tensor beside = solved(top, rows_from(others, 0, half), false, true).contiguous();
-  const Tensor rest = rows_from(others, half, m) - below.matmul(beside);
+  const Tensor beside =
+      solved(top, part(others, Slice(0, half), Slice()), false, true).contiguous();
+  const Tensor rest = part(others, Slice(half, m), Slice()) - below.matmul(beside);
   const Factors right = factored(rest.contiguous(), halvings - 1);
   const Tensor upper = Tensor::cat({top, beside}, -1);
   const Tensor lower = Tensor::cat({rows_in_order(below, right.order), right.packed}, -1);
-  const Tensor order = rows_in_order(rows_from(left.order, half, m), right.order);
+  const Tensor order = rows_in_order(part(left.order, Slice(half, m), Slice()), right.order);
   return {Tensor::cat({upper, lower}, -2).contiguous(),
-          Tensor::cat({rows_from(left.order, 0, half), order}, -2).contiguous()};
+          Tensor::cat({part(left.order, Slice(0, half), Slice()), order}, -2).contiguous()};
 }
 
 }  // namespace

@@ -204,17 +204,15 @@ Basic basic_part(const Tensor& x, const std::vector<Index>& at) {
   return out;
 }
 
-/// `positions` in the dtype of places below n. Those that it can not hold become its ends, which
-/// lie outside of [-n, n) as they do.
+/// `positions` in the dtype of places below n. What it can not hold becomes its end, which lies
+/// outside as it does; none of 64 bits is below 0.
 Tensor narrowed(const Tensor& positions, const Dim& n) {
   const DType from = positions.dtype(), to = build::position_dtype(n.max());
   const NodeRef known = positions.node();
   const auto last = static_cast<int64_t>(int_max(to));
   const bool holds = bits(from) < bits(to) || (bits(from) == bits(to) && !is_unsigned(from));
-  if (holds || (from != DType::U64 && known->vmin >= int_min(to) && known->vmax <= last))
-    return positions.cast(to);
-  const Tensor low = positions.minimum(last);
-  return (is_unsigned(from) ? low : low.maximum(int_min(to))).cast(to);
+  if (holds || (from != DType::U64 && known->vmax <= last)) return positions.cast(to);
+  return positions.minimum(last).cast(to);
 }
 
 /// `positions` counted from the start: in [0, n) where they were in [-n, n).

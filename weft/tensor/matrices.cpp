@@ -143,6 +143,9 @@ Tensor beside_zeros(const Tensor& x, int64_t columns) {
   by.back() = {columns, 0};
   return x.pad(by);
 }
+Tensor part(const Tensor& x, const Slice& rows, const Slice& columns) {
+  return x.index({kEllipsis, rows, columns}).contiguous();
+}
 Tensor cropped(const Tensor& x, int64_t rows, int64_t columns) {
   return x.index({kEllipsis, Slice(0, rows), Slice(0, columns)});
 }

@@ -70,6 +70,8 @@ Tensor bordered(const Tensor& x, int64_t n);
 /// With columns of zeros to the left.
 Tensor beside_zeros(const Tensor& x, int64_t columns);
 Tensor cropped(const Tensor& x, int64_t rows, int64_t columns);
+/// A copy, so that what is computed with it is the same kernel wherever it was.
+Tensor part(const Tensor& x, const Slice& rows, const Slice& columns);
 
 // ---- triangles. What has a gradient has one that is products with an inverse (Giles 2008,
 // "Collected matrix derivative results").

@@ -153,11 +153,6 @@ Tensor factor_by_blocks(const Tensor& a) {
   return cropped(rows_of_blocks(stack), n, n).triu();
 }
 
-/// A copy, so that what is computed with it is the same kernel wherever it was.
-Tensor part(const Tensor& x, const Slice& rows, const Slice& columns) {
-  return x.index({kEllipsis, rows, columns}).contiguous();
-}
-
 /// The inverses of the squares of t on its diagonal, (count, ..., size, size). Many right sides are
 /// products with them, where substitution goes over all once for every few rows.
 Tensor inverse_squares(const Tensor& t, const Blocks& blocks, bool upper, bool unit) {

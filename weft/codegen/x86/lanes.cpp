@@ -383,6 +383,18 @@ int64_t distance_between(std::span<const NodeRef> loads) {
   return distance;
 }
 
+/// Places of lanes in what registers 0 to r - 1 gave, side by side but after the first one, and
+/// behind that in register r, which begins with element `begin`.
+std::vector<int> places_of_strided(int64_t r, int64_t begin, int64_t each, int64_t distance) {
+  std::vector<int> from;
+  for (int64_t k = 0; k < each; ++k) {
+    const int64_t place = k * distance, before = r == 1 ? place : k;
+    const bool here = place >= r * each && place < begin + each;
+    from.push_back(static_cast<int>(here ? each + place - begin : before % each));
+  }
+  return from;
+}
+
 }  // namespace
 
 /// Elements that lie in memory at equal distances: whole registers are loaded from the first of
@@ -413,15 +425,9 @@ Vector X86Selector::strided(NodeRef n) {
       const int64_t begin = std::min(r * each, span - each);
       const Reg x = vector_of(width);
       emit(make(Form::VMovups, width, {x}, moved(at, static_cast<int>(begin) * size / 8)));
-      std::vector<int> from(static_cast<size_t>(each));
-      for (int64_t k = 0; k < each; ++k) {
-        const int64_t place = k * distance;
-        const int64_t before = r == 1 ? place : k;  // what was put side by side stays there
-        const bool here = place >= r * each && place < begin + each;
-        from[static_cast<size_t>(k)] =
-            static_cast<int>(here ? each + place - begin : before % each);
-      }
-      made = r == 0 ? x : pair_permuted(made, x, from, size, width);
+      made = r == 0
+                 ? x
+                 : pair_permuted(made, x, places_of_strided(r, begin, each, distance), size, width);
     }
     out.parts.push_back(made);
   }
