@@ -124,6 +124,31 @@ TEST_P(ByteProducts, AreThoseOfRoundedRows) {
   }
 }
 
+/// Words of eight or sixteen rows of the weight side by side, pairs of blocks where they are no
+/// words.
+TEST_P(ByteProducts, OfInterleavedRows) {
+  constexpr int64_t kWide = 48, kLong = 1024;
+  for (const CodecRow& format : kCodecs) {
+    const Codec codec = format.codec;
+    if (is_plain(codec) || !may_be_interleaved(codec, {kWide, kLong}, 16)) continue;
+    const Weights w = weights(codec, kWide, kLong);
+    for (const int64_t side_by_side : {8, 16}) {
+      const Tensor words = interleave_rows(w.packed, codec, {kWide, kLong}, side_by_side);
+      const Tensor bytes = words.contiguous().unsqueeze(-1).bitcast(DType::U8).realize();
+      const Tensor decoded = decode_interleaved(bytes, codec, {kWide, kLong});
+      for (const int64_t rows : {1, 3, 40}) {
+        SCOPED_TRACE(std::string(name(codec)) + ", " + std::to_string(rows));
+        const std::vector<float> x = some_rows(rows, kLong);
+        const auto product = product_by_bytes(Tensor::from(x, Dims({rows, kLong})), decoded);
+        ASSERT_TRUE(product);
+        const std::vector<float> y = product->to_vector<float>();
+        const Wanted by = wanted(x, w, kWide, kLong);
+        for (size_t i = 0; i < y.size(); ++i) ASSERT_NEAR(y[i], by.sum[i], 4e-6 * by.bound[i]) << i;
+      }
+    }
+  }
+}
+
 /// Decoded by blocks of columns. Where the machine multiplies bf16, only this asks for them.
 TEST_P(ByteProducts, OfManyRows) {
   constexpr int64_t kRows = 37;

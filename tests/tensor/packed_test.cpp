@@ -92,6 +92,39 @@ TEST_F(Packed, OtherShapesAndTypes) {
   EXPECT_EQ(decode(Tensor::zeros({0}, DType::U8), Codec::Q5_K, {0, 256}).numel(), 0);
 }
 
+/// (groups of rows, words, rows, 4), u8.
+Tensor interleaved(const Tensor& bytes, Codec codec, const Dims& shape, int64_t rows) {
+  return interleave_rows(bytes, codec, shape, rows).contiguous().unsqueeze(-1).bitcast(DType::U8);
+}
+
+TEST_F(Packed, OfInterleavedRowsTheSameNumbers) {
+  constexpr int64_t kRows = 16, kSideBySide = 8;
+  for (const Known& k : kKnown) {
+    for (const char* device : {"CPU:X86", "CPU:INTERP"}) {
+      SCOPED_TRACE(std::string(name(k.codec)) + " on " + device);
+      const Dims shape = {kRows, kBlocks / kRows * row(k.codec).elements};
+      const bool whole = k.codec != Codec::MXFP4;  // four blocks of it are words
+      ASSERT_EQ(may_be_interleaved(k.codec, shape, kSideBySide), whole);
+      if (!whole) continue;
+      const Tensor bytes = bytes_of(k.codec).to(testing::device_here(device));
+      const Tensor given = interleaved(bytes, k.codec, shape, kSideBySide).realize();
+      EXPECT_EQ(given.shape(), Dims({2, bytes.numel() / 64, 8, 4}));
+      EXPECT_EQ(fnv(decode_interleaved(given, k.codec, shape).to_vector<float>()), k.hash);
+    }
+  }
+}
+
+TEST_F(Packed, RowsThatMayNotBeInterleaved) {
+  EXPECT_FALSE(may_be_interleaved(Codec::Q4_K, {17, 256}, 16));
+  EXPECT_FALSE(may_be_interleaved(Codec::Q4_K, {0, 256}, 16));
+  EXPECT_FALSE(may_be_interleaved(Codec::Q4_K, {16, 256}, 0));
+  EXPECT_FALSE(may_be_interleaved(Codec::Q4_K, {16, 100}, 16));
+  EXPECT_FALSE(may_be_interleaved(Codec::Q4_K, {2, 16, 256}, 16));
+  EXPECT_FALSE(may_be_interleaved(Codec::F16, {16, 256}, 16));
+  EXPECT_FALSE(may_be_interleaved(Codec::Q6_K, {16, 256}, 16)) << "blocks lie in pairs";
+  EXPECT_TRUE(may_be_interleaved(Codec::Q6_K, {16, 512}, 16));
+}
+
 TEST_F(Packed, ProductsReadThePackedBytes) {
   for (const Codec codec : {Codec::Q4_0, Codec::Q8_0, Codec::Q4_K, Codec::Q6_K, Codec::IQ2_XS}) {
     SCOPED_TRACE(name(codec));
@@ -122,6 +155,11 @@ TEST_F(Packed, Errors) {
        "[decode] Q4_0 decodes to a float, not i8; cast the result (");
   says([&] { decode(Tensor::zeros({36}), Codec::Q4_0, {64}); },
        "[decode] packed blocks are u8, not f32; bitcast them (");
+  says(
+      [&] { interleave_rows(bytes, Codec::Q4_0, {2, 32}, 2); },
+      "[interleave_rows] 2 rows of Q4_0 (2, 32) cannot lie side by side, word by word: of matrices "
+      "whose rows are whole groups and, where a block is no whole words, an even number of blocks "
+      "(");
 }
 
 }  // namespace

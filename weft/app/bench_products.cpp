@@ -4,7 +4,9 @@
 #include "weft/app/bench_cases.h"
 #include "weft/base/format.h"
 #include "weft/io/gguf_model.h"
+#include "weft/llm/interleaved.h"
 #include "weft/tensor/jit.h"
+#include "weft/tensor/packed.h"
 
 namespace weft {
 namespace {
@@ -84,43 +86,62 @@ BenchCase constant_weight(std::string name, std::vector<int64_t> sizes, int64_t 
   return c;
 }
 
+/// How packed weights are multiplied.
+struct PackedProduct {
+  std::string_view name;
+  Factors factors = Factors::F32;
+  bool interleaved = false;
+};
+constexpr PackedProduct kPackedProducts[] = {{""},
+                                             {"as bf16", Factors::BF16},
+                                             {"as bytes", Factors::Q8},
+                                             {"interleaved, as bytes", Factors::Q8, true}};
+constexpr int64_t kSum = 2048, kColumns = 8192, kInterleavedRows = 16;
+
 /// A captured function of x that multiplies it with each of many packed weights.
 std::function<BenchValues(const BenchValues&)> packed_layers(Codec codec, int64_t k, int64_t n,
-                                                             Factors factors) {
+                                                             const PackedProduct& how) {
   using Function = std::function<BenchValues(const Tensor&)>;
   struct Layers {
     Codec codec;
-    int64_t k, n;
-    Factors factors;
+    Dims shape;
+    PackedProduct how;
     BenchValues weights = {};
     Jit<Function> run = jit(Function([this](const Tensor& x) {
       BenchValues y;
-      for (const Tensor& w : weights)
-        y.push_back(PackedTensor{"", codec, {n, k}, w}.product(x, factors));
+      for (const Tensor& w : weights) {
+        const Tensor decoded = how.interleaved ? decode_interleaved(w, codec, shape)
+                                               : PackedTensor{"", codec, shape, w}.value();
+        y.push_back(product_with(x, decoded, how.factors));
+      }
       return y;
     }));
   };
-  const auto layers = std::make_shared<Layers>(codec, k, n, factors);
+  const auto layers = std::make_shared<Layers>(codec, Dims{n, k}, how);
   return [layers](const BenchValues& v) {
-    layers->weights.assign(v.begin() + 1, v.end());
+    if (!layers->how.interleaved) {
+      layers->weights.assign(v.begin() + 1, v.end());
+    } else if (layers->weights.empty()) {
+      for (size_t i = 1; i < v.size(); ++i)
+        layers->weights.push_back(
+            llm::interleaved(v[i], layers->codec, layers->shape, kInterleavedRows));
+    }
     return layers->run(v[0]);
   };
 }
 
 /// x @ w^T with sixteen weights that no cache holds, as in a step of a language model.
-BenchCase packed_weights(Codec codec, Factors factors) {
-  constexpr int64_t kLayers = 16, kSum = 2048, kColumns = 8192;
-  constexpr const char* kHow[] = {"", " as bf16", " as bytes"};
-  const char* how = kHow[static_cast<size_t>(factors)];
+BenchCase packed_weights(Codec codec, const PackedProduct& how) {
+  constexpr int64_t kLayers = 16;
   BenchCase c{
-      .group = strformat("packed weights{}", how),
+      .group = strformat("packed weights{}{}", how.name.empty() ? "" : " ", how.name),
       .name = strformat("x @ w^T, {{}} x {} x {}, {} times, {}{}{}", kSum, kColumns, kLayers,
-                        name(codec), *how ? "," : "", how),
+                        name(codec), how.name.empty() ? "" : ", ", how.name),
       .sizes = {1, 4, 16, 64, 256},
       .operands = [=](int64_t rows) -> BenchOperands {
         const bool plain = is_plain(codec);
         BenchOperands all{{{rows, kSum}}};
-        // Bytes of packed ones are small enough that scales are finite.
+        // Bytes of packed weights are small enough that scales are finite.
         all.resize(
             1 + kLayers,
             plain ? BenchOperand{{kColumns, kSum}, row(codec).dtype}
@@ -131,7 +152,7 @@ BenchCase packed_weights(Codec codec, Factors factors) {
       .compute = {},
       .torch = ""};
   c.flops = [=](int64_t rows) { return 2.0 * double(kLayers * kSum * kColumns * rows); };
-  c.network = [=] { return packed_layers(codec, kSum, kColumns, factors); };
+  c.network = [=] { return packed_layers(codec, kSum, kColumns, how); };
   c.reads = true;
   return c;
 }
@@ -213,8 +234,9 @@ void add_constant_weights(std::vector<BenchCase>& cases) {
 void add_packed_weights(std::vector<BenchCase>& cases) {
   for (const CodecRow& r : kCodecs)
     if (!is_plain(r.codec) || bits(r.dtype) == 16)
-      for (const Factors factors : {Factors::F32, Factors::BF16, Factors::Q8})
-        cases.push_back(packed_weights(r.codec, factors));
+      for (const PackedProduct& how : kPackedProducts)
+        if (!how.interleaved || may_be_interleaved(r.codec, {kColumns, kSum}, kInterleavedRows))
+          cases.push_back(packed_weights(r.codec, how));
 }
 
 void add_attention(std::vector<BenchCase>& cases) {

@@ -68,7 +68,7 @@ void LookupDrafter::guess(std::span<Draft> drafts) {
 
 ModelDrafter::ModelDrafter(const ModelFile& file, int64_t slots, int64_t context, DType cache,
                            Factors factors)
-    : stepper_(file.config, for_answers(file, factors), slots,
+    : stepper_(file.config, for_answers(file, factors, slots), slots,
                std::min(context, file.config.context), cache, factors),
       held_(static_cast<size_t>(slots)) {}
 

@@ -12,24 +12,6 @@ namespace weft::llm {
 
 namespace {
 
-constexpr int64_t kWord = 4;  // bytes
-
-bool may_be_interleaved(const Weight& w, int64_t rows) {
-  return rows > 0 && row(w.codec).bytes % kWord == 0 && w.shape.size() == 2 && w.bytes > 0 &&
-         w.shape[0].value() % rows == 0 && !w.interleaved;
-}
-
-/// The bytes of `w`: (groups of rows, words, rows, bytes).
-Tensor interleaved(const Weight& w, int64_t rows) {
-  const int64_t groups = w.shape[0].value() / rows;
-  const int64_t words = w.bytes / (kWord * groups * rows);
-  const std::shared_ptr<HostView> given = host_view(w.stored);
-  const int64_t in_file[] = {groups, rows, words}, by_word[] = {groups, words, rows, kWord};
-  const Tensor one = borrowed_tensor(given->data, DType::U32, in_file, memory_owner(given));
-  const std::shared_ptr<HostView> made = host_view(one.permute({0, 2, 1}).contiguous().realize());
-  return borrowed_tensor(made->data, DType::U8, by_word, memory_owner(made));
-}
-
 /// In memory of its own.
 Tensor copied(const Tensor& x) {
   const auto given = host_view(x);
@@ -40,16 +22,23 @@ Tensor copied(const Tensor& x) {
 
 }  // namespace
 
+Tensor interleaved(const Tensor& packed, Codec codec, const Dims& shape, int64_t rows) {
+  const Tensor words = interleave_rows(packed, codec, shape, rows).realize();
+  const int64_t bytes[] = {words.size(0), words.size(1), words.size(2), 4};
+  const std::shared_ptr<HostView> made = host_view(words);
+  return borrowed_tensor(made->data, DType::U8, bytes, memory_owner(made));
+}
+
 void Weights::interleave_rows(FunctionRef<int64_t(Codec)> rows_of) {
   bool any = false;
   for (auto& [name, weight] : weights_) {
     // Of others rows are looked up, also of one that multiplies besides.
     const bool multiplies = name.starts_with("blk.") || name == "output.weight";
     const int64_t rows = multiplies && !is_plain(weight.codec) ? rows_of(weight.codec) : 0;
-    if (!may_be_interleaved(weight, rows)) continue;
+    if (weight.interleaved || !may_be_interleaved(weight.codec, weight.shape, rows)) continue;
     const Tensor in_file = weight.stored;
     fetch(in_file);
-    weight.stored = interleaved(weight, rows);
+    weight.stored = interleaved(in_file, weight.codec, weight.shape, rows);
     any = weight.interleaved = true;
     let_go(in_file);
   }
@@ -63,10 +52,10 @@ bool may_stay_in_memory(const Weights& weights) {
   return weights.bytes() <= ::sysconf(_SC_PHYS_PAGES) * ::sysconf(_SC_PAGESIZE) / 2;
 }
 
-Weights for_answers(const ModelFile& file, Factors factors) {
+Weights for_answers(const ModelFile& file, Factors factors, int64_t rows) {
   Weights weights = file.weights;
   if (factors == Factors::Q8 && !file.config.encoder && may_stay_in_memory(weights))
-    weights.interleave_rows([](Codec codec) { return interleaved_rows(codec); });
+    weights.interleave_rows([rows](Codec codec) { return interleaved_rows(codec, rows); });
   return weights;
 }
 

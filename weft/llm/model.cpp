@@ -93,7 +93,7 @@ Model::Model(const ModelFile& file, text::Tokenizer tokenizer, const ModelOption
   check_options(o);
   check_cache_memory(file.config, o.slots, context_, o.cache);
   const Factors factors = o.factors ? *o.factors : fastest_factors();
-  const Weights weights = for_answers(file, factors);
+  const Weights weights = for_answers(file, factors, o.slots * (1 + o.draft_tokens));
   stepper_ = std::make_unique<Stepper>(file.config, weights, o.slots, context_, o.cache, factors);
   if (o.draft_tokens > 0 && o.draft_model.empty()) drafter_ = std::make_unique<LookupDrafter>();
   if (o.draft_tokens > 0 && !o.draft_model.empty())

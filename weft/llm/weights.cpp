@@ -74,7 +74,7 @@ Tensor bytes_of(const Weight& w, const Tensor& ids) {
 }  // namespace
 
 Tensor Weight::value() const {
-  if (interleaved) return decode(stored.permute({0, 2, 1, 3}).reshape({bytes}), codec, shape);
+  if (interleaved) return decode_interleaved(stored, codec, shape);
   if (!is_plain(codec)) return decode(stored, codec, shape);
   return stored.dtype() == DType::F32 ? stored : stored.cast(DType::F32);
 }

@@ -17,7 +17,7 @@ constexpr size_t kFewParts = 8;           // as many as a kernel may become long
 constexpr double kSmallSelection = 1024;  // parts times elements
 
 // In cycles for an element, as in the plan: a part under its mask, the same where masks differ
-// between lanes, an element written and read again.
+// between lanes or rows that are transposed in registers, an element written and read again.
 constexpr double kMasked = 0.4, kMaskedLanes = 2, kWrite = 2.5, kLaunch = 1500;
 
 size_t axis_of(NodeRef cat) { return static_cast<size_t>(cat->int_arg(0)); }
@@ -34,6 +34,18 @@ bool splits_vectors(NodeRef cat, const Target& target) {
   return largest_numel(cat->shape->span().subspan(axis_of(cat) + 1)) < target.lanes(DType::F32);
 }
 
+/// Whether lanes come from rows: of several vectors at once, which masks keep apart.
+bool is_transposed(NodeRef x) {
+  for (NodeRef n = x; is_movement(n->op); n = n->src(0))
+    if (n->op == Op::Permute && n->ints().back() != static_cast<int64_t>(n->rank()) - 1)
+      return true;
+  return false;
+}
+
+bool has_wide_masks(NodeRef cat, const Target& target) {
+  return splits_vectors(cat, target) || std::ranges::any_of(cat->src(), is_transposed);
+}
+
 }  // namespace
 
 bool pays_writing(size_t parts, double numel, bool splits_vectors) {
@@ -47,7 +59,7 @@ bool is_better_selected(NodeRef cat, const Target& target) {
   if (cat->nsrc >= target.most_buffers) return false;
   if (static_cast<double>(cat->nsrc) * numel <= kSmallSelection) return true;
   return cat->nsrc <= kFewParts &&
-         !(is_static(cat) && pays_writing(cat->nsrc, numel, splits_vectors(cat, target)));
+         !(is_static(cat) && pays_writing(cat->nsrc, numel, has_wide_masks(cat, target)));
 }
 
 namespace {

@@ -8,9 +8,12 @@ namespace weft {
 
 namespace packed {
 
-Coded coded(const Tensor& blocks, Codec codec, CodesAs as, const Tensor& given) {
-  const Block b(blocks, CodesAs::Numbers, as == CodesAs::AllWords, given),
-      q(blocks, as, false, given);
+namespace {
+
+/// Of each block, also of pairs.
+Coded of_blocks(const Tensor& blocks, Codec codec, CodesAs as, const Tensor& given) {
+  const Block b(blocks, codec, CodesAs::Numbers, as == CodesAs::AllWords, given),
+      q(blocks, codec, as, false, given);
   switch (codec) {
 #define WEFT_PLAIN(id, Name, dtype) \
   case Codec::Name: break;
@@ -21,6 +24,24 @@ Coded coded(const Tensor& blocks, Codec codec, CodesAs as, const Tensor& given) 
 #undef WEFT_CODEC
   }
   internal_error("decode", "codec {} is not packed", static_cast<int>(codec));
+}
+
+}  // namespace
+
+Coded coded(const Tensor& blocks, Codec codec, CodesAs as, const Tensor& given) {
+  Coded c = of_blocks(blocks, codec, as, given);
+  if (blocks.size(1) == row(codec).bytes) return c;
+  for (Tensor* t : {&c.scale, &c.codes, &c.min})
+    if (t->defined()) *t = t->reshape({blocks.size(0), -1});
+  return c;
+}
+
+Tensor PackedWeight::blocks() const {
+  return bytes.detach().reshape({bytes.numel() / block_bytes(), block_bytes()});
+}
+
+Tensor PackedWeight::decoded(const Dims& shape) const {
+  return numbers_of(coded(blocks(), codec)).reshape(shape);
 }
 
 }  // namespace packed
@@ -47,15 +68,53 @@ void check(const Tensor& packed, Codec codec, const Dims& shape, DType dtype) {
   }
 }
 
+constexpr int64_t kWord = 4;  // bytes
+
+bool lies_in_pairs(Codec codec) { return packed::scale_at(codec) >= 0; }
+
 }  // namespace
 
 Tensor decode(const Tensor& packed, Codec codec, const Dims& shape, DType dtype, CallSite at) {
   const CallSiteScope scope(at);
   check(packed, codec, shape, dtype);
-  const CodecRow& format = row(codec);
-  const Tensor blocks = packed.detach().reshape({packed.numel() / format.bytes, format.bytes});
-  if (is_plain(codec)) return blocks.bitcast(format.dtype).reshape(shape).cast(dtype);
-  return packed::numbers_of(packed::coded(blocks, codec)).reshape(shape).cast(dtype);
+  const packed::PackedWeight weight{packed, codec};
+  if (is_plain(codec)) return weight.blocks().bitcast(row(codec).dtype).reshape(shape).cast(dtype);
+  return weight.decoded(shape).cast(dtype);
+}
+
+bool may_be_interleaved(Codec codec, const Dims& shape, int64_t rows) {
+  if (is_plain(codec) || shape.size() != 2 || rows < 1) return false;
+  const int64_t block = row(codec).bytes * (lies_in_pairs(codec) ? 2 : 1);
+  const auto row_bytes = packed_bytes(codec, {{shape[1].value()}}).value_or(0);
+  return block % kWord == 0 && shape[0].value() > 0 && shape[0].value() % rows == 0 &&
+         row_bytes > 0 && row_bytes % block == 0;
+}
+
+Tensor interleave_rows(const Tensor& packed, Codec codec, const Dims& shape, int64_t rows,
+                       CallSite at) {
+  const CallSiteScope scope(at);
+  check(packed, codec, shape, DType::F32);
+  if (!may_be_interleaved(codec, shape, rows)) {
+    fail("interleave_rows",
+         "{} rows of {} {} cannot lie side by side, word by word: of matrices whose rows are whole "
+         "groups and, where a block is no whole words, an even number of blocks",
+         rows, name(codec), shape.text());
+  }
+  const auto lanes = [&](const Tensor& words) {  // (groups, pairs or blocks, words, rows)
+    return words.reshape({shape[0].value() / rows, rows, -1, words.size(1)}).permute({0, 2, 3, 1});
+  };
+  const Tensor blocks = packed.reshape({-1, row(codec).bytes});
+  if (!lies_in_pairs(codec))
+    return lanes(packed::words_of(blocks.unflatten(1, {-1, kWord}))).flatten(1, 2);
+  const auto [scales, rest] = packed::pairs(blocks, codec);
+  return Tensor::cat({lanes(scales), lanes(rest)}, 2).flatten(1, 2);
+}
+
+Tensor decode_interleaved(const Tensor& interleaved, Codec codec, const Dims& shape, CallSite at) {
+  const CallSiteScope scope(at);
+  const Tensor bytes = interleaved.permute({0, 2, 1, 3}).reshape({interleaved.numel()});
+  check(bytes, codec, shape, DType::F32);
+  return packed::PackedWeight{bytes, codec, lies_in_pairs(codec)}.decoded(shape);
 }
 
 }  // namespace weft

@@ -43,9 +43,19 @@ enum class Factors : uint8_t {
 std::optional<Factors> factors_named(std::string_view text);
 /// Q8 where the default device multiplies bytes (vpdpbusd, vpmaddubsw), else F32.
 Factors fastest_factors();
-/// How many rows of a matrix in this format should lie side by side, word by word, for products of
-/// few rows by bytes on the default device; 0 where they should not.
-int64_t interleaved_rows(Codec codec);
+/// How many rows of a matrix in this format should lie side by side, word by word, for products by
+/// bytes with up to `rows` rows on the default device; 0 where they should not.
+int64_t interleaved_rows(Codec codec, int64_t rows);
+/// Whether `rows` divide the rows of the matrix (n, k), and words the blocks of each row: two by
+/// two, with both scales in front, where a block is no whole words.
+bool may_be_interleaved(Codec codec, const Dims& shape, int64_t rows);
+/// The bytes of a packed matrix (n, k) with words of `rows` rows side by side: u32, (n / rows,
+/// words of a row, rows). Errors: those of decode(), and where it may not be.
+Tensor interleave_rows(const Tensor& packed, Codec codec, const Dims& shape, int64_t rows,
+                       CallSite = CallSite::here());
+/// decode() of the bytes of that, (n / rows, words of a row, rows, 4) u8.
+Tensor decode_interleaved(const Tensor& interleaved, Codec codec, const Dims& shape,
+                          CallSite = CallSite::here());
 
 /// x @ weight^T, as f32.
 ///   x       (.., rows, k), floats

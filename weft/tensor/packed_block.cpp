@@ -10,7 +10,7 @@ namespace weft::packed {
 
 namespace {
 
-constexpr int64_t kWord = 4;  // bytes
+constexpr int64_t kWord = 4, kScaleBytes = 2;
 
 Dim blocks_of(const Tensor& x) { return x.dim(0); }
 
@@ -94,6 +94,43 @@ Table table_of(const Grid& grid, FunctionRef<int(int value, bool bit)> of) {
 
 }  // namespace
 
+int64_t scale_at(Codec codec) {
+  const int64_t bytes = row(codec).bytes;
+  if (bytes % kWord != kScaleBytes) return -1;
+  const bool last = codec == Codec::Q3_K || codec == Codec::Q6_K || codec == Codec::TQ1_0 ||
+                    codec == Codec::TQ2_0;
+  return last ? bytes - kScaleBytes : 0;
+}
+
+std::array<Tensor, 2> pairs(const Tensor& blocks, Codec codec) {
+  const int64_t bytes = row(codec).bytes, at = scale_at(codec), from = at == 0 ? kScaleBytes : 0;
+  const auto words = [&](int64_t begin, int64_t end) {
+    const Tensor two = blocks.index({Slice(), Slice(begin, end)}).reshape({-1, 2 * (end - begin)});
+    return words_of(two.unflatten(1, {-1, kWord}));
+  };
+  return {words(at, at + kScaleBytes), words(from, from + bytes - kScaleBytes)};
+}
+
+Block::Block(const Tensor& bytes, Codec codec, CodesAs codes, bool by_words, const Tensor& given)
+    : bytes_(bytes), given_(given), words_(codes != CodesAs::Numbers), by_words_(by_words) {
+  const int64_t size = row(codec).bytes;
+  if (bytes.size(1) == size) return;
+  // Each block's own, from behind both scales on.
+  const auto rest = [&](const Tensor& t, int64_t scales) {
+    return t.index({Slice(), Slice(scales, std::nullopt)}).reshape({-1, (t.size(1) - scales) / 2});
+  };
+  const Tensor both = given.defined() ? given.index({Slice(), Slice(0, 1)}) : raw_words(0, kWord);
+  scales_ = (parts_of(both, 2) & 0xffff).reshape({-1, 1});
+  bytes_ = rest(bytes, 2 * kScaleBytes);
+  if (given.defined()) given_ = rest(given, 1);
+  scale_at_ = scale_at(codec);
+}
+
+/// Where what is at `at` in a block of a file is in bytes_.
+int64_t Block::place(int64_t at) const {
+  return at - (scale_at_ >= 0 && at > scale_at_ ? kScaleBytes : 0);
+}
+
 Tensor Block::raw(int64_t at, int64_t count) const {
   return bytes_.shrink({{0, blocks_of(bytes_)}, {at, at + count}});
 }
@@ -116,53 +153,55 @@ Tensor Block::word_at(int64_t at) const {
 }
 
 Tensor Block::u8(int64_t at, int64_t count) const {
-  if (by_words_ && count == 1) return (word_at(at) & 255).bitcast(DType::I32);
-  if (by_words_ && count % kWord == 0) return parts_of(raw_words(at, count), 4) & 255;
-  return raw(at, count).cast(DType::I32);
+  if (by_words_ && count == 1) return (word_at(place(at)) & 255).bitcast(DType::I32);
+  if (by_words_ && count % kWord == 0) return parts_of(raw_words(place(at), count), 4) & 255;
+  return raw(place(at), count).cast(DType::I32);
 }
 
 Tensor Block::i8(int64_t at, int64_t count) const {
-  if (by_words_ && count % kWord == 0) return (parts_of(raw_words(at, count), 4) << 24) >> 24;
-  return raw(at, count).bitcast(DType::I8).cast(DType::I32);
+  if (by_words_ && count % kWord == 0)
+    return (parts_of(raw_words(place(at), count), 4) << 24) >> 24;
+  return raw(place(at), count).bitcast(DType::I8).cast(DType::I32);
 }
 
 Tensor Block::signed_bytes(int64_t at, int64_t count) const {
-  return words_ ? raw_words(at, count) ^ in_each_byte(128) : i8(at, count) + 128;
+  return words_ ? raw_words(place(at), count) ^ in_each_byte(128) : i8(at, count) + 128;
 }
 
 Tensor Block::u16(int64_t at, int64_t count) const {
-  if (by_words_ && count == 1) return (word_at(at) & 0xffff).bitcast(DType::I32);
-  if (by_words_ && count % 2 == 0) return parts_of(raw_words(at, 2 * count), 2) & 0xffff;
-  return joined(raw(at, 2 * count).unflatten(1, {count, 2}), DType::U16).cast(DType::I32);
+  if (by_words_ && count == 1) return (word_at(place(at)) & 0xffff).bitcast(DType::I32);
+  if (by_words_ && count % 2 == 0) return parts_of(raw_words(place(at), 2 * count), 2) & 0xffff;
+  return joined(raw(place(at), 2 * count).unflatten(1, {count, 2}), DType::U16).cast(DType::I32);
 }
 
 Tensor Block::f16(int64_t at) const {
-  const Tensor pattern =
-      by_words_ ? word_at(at).cast(DType::U16) : joined(raw(at, 2).unsqueeze(1), DType::U16);
+  const Tensor pattern = at == scale_at_ ? scales_.cast(DType::U16)
+                         : by_words_     ? word_at(place(at)).cast(DType::U16)
+                                         : joined(raw(place(at), 2).unsqueeze(1), DType::U16);
   return pattern.bitcast(DType::F16).cast(DType::F32);
 }
 
 Tensor Block::f32(int64_t at) const {
-  return joined(raw(at, 4).unsqueeze(1), DType::U32).bitcast(DType::F32);
+  return joined(raw(place(at), 4).unsqueeze(1), DType::U32).bitcast(DType::F32);
 }
 
 Tensor Block::words(int64_t at, int64_t step) const {
   constexpr int64_t kCount = 8, kSize = 4;
   // The last word may end where the block does: the bytes between two are those before the second,
   // where there are any.
-  const int64_t gap = std::min(at, step - kSize);
-  const Tensor rows = raw(at - gap, kCount * step).unflatten(1, {kCount, step});
+  const int64_t gap = std::min(place(at), step - kSize);
+  const Tensor rows = raw(place(at) - gap, kCount * step).unflatten(1, {kCount, step});
   return joined(rows.shrink({{0, blocks_of(rows)}, {0, kCount}, {gap, gap + kSize}}), DType::U32);
 }
 
 Tensor Block::fields(int64_t at, int64_t count, int bits, int64_t group) const {
   const int64_t parts = 8 / bits;
   if (words_ && group == 1) {  // of bits
-    return in_bytes(flat(raw_words(at, count).unsqueeze(-1) >> (steps(8, 2, 3, DType::U32) * 4)) &
-                    15);
+    return in_bytes(
+        flat(raw_words(place(at), count).unsqueeze(-1) >> (steps(8, 2, 3, DType::U32) * 4)) & 15);
   }
   if (words_) {
-    const Tensor words = raw_words(at, count).unflatten(1, {count / group, 1, group / 4});
+    const Tensor words = raw_words(place(at), count).unflatten(1, {count / group, 1, group / 4});
     const Tensor field = flat(words >> (steps(parts, 2, 4, DType::U32) * bits));
     return field & in_each_byte((1u << bits) - 1);
   }
@@ -172,7 +211,7 @@ Tensor Block::fields(int64_t at, int64_t count, int bits, int64_t group) const {
 }
 
 Tensor Block::bits32(int64_t at) const {
-  const Tensor word = joined(raw(at, 4).unsqueeze(1), DType::U32);
+  const Tensor word = joined(raw(place(at), 4).unsqueeze(1), DType::U32);
   if (words_) return in_bytes((word >> (steps(8, 1, 2, DType::U32) * 4)) & 15);
   return ((word >> steps(32, 1, 2, DType::U32)) & 1).cast(DType::I32);
 }
@@ -212,7 +251,7 @@ Tensor Block::trits_of(int64_t at, int64_t count, int64_t numbers) const {
   const auto digits = [&](const Tensor& two) {
     return (((((two & kBytes) * power) & kBytes) * 3) >> 8) & kBytes;
   };
-  const Tensor words = raw_words(at, count).unsqueeze(1);
+  const Tensor words = raw_words(place(at), count).unsqueeze(1);
   return flat(digits(words) | (digits(words >> 8) << 8));
 }
 

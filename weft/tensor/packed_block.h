@@ -39,16 +39,12 @@ enum class CodesAs : uint8_t { Numbers, Words, AllWords };
 
 class Block {
  public:
-  /// `bytes`: (blocks, bytes of one), u8. Of words there are fields(), where they are of bits or of
-  /// groups of bytes, bits32(), signed_bytes(), trits(), and what is looked up.
+  /// `bytes`: (blocks, bytes of one), u8, or of pairs(). Of words there are fields(), where they
+  /// are of bits or of groups of bytes, bits32(), signed_bytes(), trits(), and what is looked up.
   /// `by_words`: bytes are taken out of words where they are read, too.
-  /// `given`: the words of the bytes, (blocks, bytes / 4), where they are in memory.
-  explicit Block(Tensor bytes, CodesAs codes = CodesAs::Numbers, bool by_words = false,
-                 Tensor given = {})
-      : bytes_(std::move(bytes)),
-        given_(std::move(given)),
-        words_(codes != CodesAs::Numbers),
-        by_words_(by_words) {}
+  /// `given`: the words of the bytes, (blocks or pairs, bytes / 4), where they are in memory.
+  Block(const Tensor& bytes, Codec codec, CodesAs codes = CodesAs::Numbers, bool by_words = false,
+        const Tensor& given = {});
 
   // `count` numbers from byte `at` on.
   Tensor u8(int64_t at, int64_t count) const;
@@ -79,6 +75,7 @@ class Block {
   Tensor shifted_grid(const Grid& grid, const Tensor& index, const Tensor& below) const;
 
  private:
+  // Of bytes_, from `at` on.
   Tensor raw(int64_t at, int64_t count) const;
   Tensor raw_words(int64_t at, int64_t count) const;
   Tensor word_at(int64_t at) const;
@@ -86,10 +83,21 @@ class Block {
   Tensor bits_of(const Tensor& bytes, int place) const;
   Tensor trits_of(int64_t at, int64_t count, int64_t numbers) const;
   Tensor chosen(const Table& table, const Tensor& codes) const;
+  int64_t place(int64_t at) const;
 
-  Tensor bytes_, given_;
+  Tensor bytes_, given_;  // of pairs: without what is in scales_
+  Tensor scales_;         // of pairs: (blocks, 1), the bits of f16 in u32
+  int64_t scale_at_ = -1;
   bool words_, by_words_;
 };
+
+/// Where blocks that are no whole words have 16 bits, the scale, without which they would be; -1
+/// where there are none.
+int64_t scale_at(Codec codec);
+/// Of (blocks, bytes of one), u8, blocks that follow each other two by two: the word of both
+/// scales, (blocks / 2, 1), and those of what else there is of the first and of the second. A pair
+/// is both, one after the other.
+std::array<Tensor, 2> pairs(const Tensor& blocks, Codec codec);
 
 /// What the numbers of blocks are made of: scale * (code - zero) - min.
 struct Coded {
@@ -103,11 +111,24 @@ struct Coded {
   Tensor min;    ///< as scale; where there is one
   int64_t zero = 0;
 };
-/// Of (blocks, bytes of one), u8. `given`: their words, where they are in memory.
+/// Of (blocks, bytes of one), u8, or of pairs(), which are blocks of twice as many parts and
+/// elements. `given`: their words, where they are in memory.
 Coded coded(const Tensor& blocks, Codec codec, CodesAs as = CodesAs::Numbers,
             const Tensor& given = {});
 /// (blocks, elements).
 Tensor numbers_of(const Coded& coded);
+
+/// What a weight is decoded from.
+struct PackedWeight {
+  int64_t block_elements() const { return row(codec).elements * (paired ? 2 : 1); }
+  int64_t block_bytes() const { return row(codec).bytes * (paired ? 2 : 1); }
+  Tensor blocks() const;  ///< (blocks or pairs, bytes of one)
+  Tensor decoded(const Dims& shape) const;
+
+  Tensor bytes;
+  Codec codec;
+  bool paired = false;  ///< of pairs()
+};
 
 Tensor each(const Tensor& x);                   ///< (blocks, n) to (blocks, n, 1)
 Tensor groups(const Tensor& x, int64_t count);  ///< (blocks, n) to (blocks, count, n / count)

@@ -27,11 +27,14 @@ constexpr int64_t kBlock = 32, kWord = 4;
 constexpr int64_t kLanes = 16;
 // Columns side by side take a transposition of what is read, words side by side a scale for each.
 constexpr int64_t kBitsByWords = 6;
+// Wider ones take longer to read than to multiply, however they lie.
+constexpr int64_t kBitsInterleaved = 7;
 // Of codes that are decoded at a time for many rows: a part of L2.
 constexpr int64_t kBlockBytes = 1 << 19;
 constexpr int64_t kFewestColumns = 64;
 constexpr float kLargest = 127;
 
+using packed::PackedWeight;
 using Combine = FunctionRef<Tensor(const Tensors& products)>;
 
 const Target& default_target() {
@@ -55,20 +58,12 @@ bool multiplies_bf16() {
 /// Whether registers put words of two of them in any order.
 bool permutes_words() { return default_target().permutes_pairs(DType::U32); }
 
-/// Bytes that a weight is decoded from.
-struct PackedWeight {
-  Tensor bytes;
-  Codec codec;
-};
-
-/// (blocks, bytes of one).
-Tensor blocks_of(const PackedWeight& w) {
-  const int64_t bytes = row(w.codec).bytes;
-  return w.bytes.detach().reshape({w.bytes.numel() / bytes, bytes});
+bool may_be_paired(const PackedWeight& w, const Tensor& weight) {
+  return packed::scale_at(w.codec) >= 0 && weight.size(-1) % w.block_elements() == 0;
 }
 
-/// What decode() has made `weight` of, if it has: of the formats that so many bytes may be, the one
-/// that gives the same expression.
+/// What decode() or decode_interleaved() has made `weight` of, if one has: of the formats that so
+/// many bytes may be, the one that gives the same expression.
 std::optional<PackedWeight> packed_weight(const Tensor& weight) {
   const OpScope scope(weight, CallSite::here());
   for (NodeRef n : Toposort(weight.node())) {
@@ -77,8 +72,11 @@ std::optional<PackedWeight> packed_weight(const Tensor& weight) {
     for (const CodecRow& r : kCodecs) {
       const auto size = packed_bytes(r.codec, weight.shape());
       if (is_plain(r.codec) || size != bytes.numel()) continue;
-      if (decode(bytes, r.codec, weight.dims()).node() == weight.node())
-        return PackedWeight{bytes, r.codec};
+      for (const bool paired : {false, true}) {
+        const PackedWeight as{bytes, r.codec, paired};
+        if (paired && !may_be_paired(as, weight)) continue;
+        if (as.decoded(weight.dims()).node() == weight.node()) return as;
+      }
     }
   }
   return std::nullopt;
@@ -125,10 +123,10 @@ struct CodedRows {
   CodedRows(const PackedWeight& w, const Dims& shape, packed::CodesAs as, const Tensor& given = {})
       : matrices(shape.size() == 3 ? shape[0].value() : 1),
         columns(shape[shape.size() - 2].value()),
-        blocks(shape.back().value() / row(w.codec).elements),
-        coded(packed::coded(blocks_of(w), w.codec, as, given)),
-        parts(std::max(coded.scale.size(1), row(w.codec).elements / kBlock)),
-        words(row(w.codec).elements / parts / kWord) {}
+        blocks(shape.back().value() / w.block_elements()),
+        coded(packed::coded(w.blocks(), w.codec, as, given)),
+        parts(std::max(coded.scale.size(1), w.block_elements() / kBlock)),
+        words(w.block_elements() / parts / kWord) {}
 
   int64_t matrices, columns, blocks;
   packed::Coded coded;
@@ -228,8 +226,9 @@ bool is_best_by_words(Codec codec) {
 /// transpose what columns side by side need.
 int64_t most_rows_by_words(const PackedWeight& w) {
   const bool transposes = default_target().vector_bits == 0 || permutes_words();
+  if (is_interleaved(w.bytes)) return 0;
   if (is_best_by_words(w.codec)) return transposes ? kFewRows : kMostRows;
-  return transposes || !has_whole_vectors(w.codec) || is_interleaved(w.bytes) ? 0 : kMostRows;
+  return transposes || !has_whole_vectors(w.codec) ? 0 : kMostRows;
 }
 
 /// Columns whose codes are decoded at a time: as many as L2 holds, in vectors; 0 where no such
@@ -273,7 +272,7 @@ Tensors rows_by_parts(const RoundedRows& rows, Codec codec) {
 Tensor of_columns_in_lanes(const PackedWeight& w, int64_t columns, std::span<const Tensor> rows) {
   const int64_t parts = rows[0].size(2), sum = parts * rows[0].size(3);
   const CodedRows m(w, {columns, sum}, packed::CodesAs::AllWords,
-                    words_in_lanes(blocks_of(w), columns));
+                    words_in_lanes(w.blocks(), columns));
   // (1, columns / lanes, parts, .., lanes).
   const auto in_lanes = [&](const Tensor& t, int64_t each) {
     const Tensor lanes = t.reshape({1, columns / kLanes, kLanes, parts, each});
@@ -311,7 +310,7 @@ Tensor of_many_rows(std::span<const PackedWeight> all, const Dims& shape, const 
     const size_t each = whole.size() / all.size();
     Tensors products;
     for (size_t i = 0; i < all.size(); ++i)
-      products.push_back(of_columns_in_lanes({slices[i], all[i].codec}, width,
+      products.push_back(of_columns_in_lanes({slices[i], all[i].codec, all[i].paired}, width,
                                              std::span(whole).subspan(i * each, each)));
     return RepeatBody{{}, {combine(products)}};
   };
@@ -398,11 +397,12 @@ std::optional<Tensor> product_by_bytes(const Tensor& x, const Tensor& weight) {
   if (!by) return std::nullopt;
   const Dims shape = weight.dims();
   const Codec codec = by->weight.codec;
-  Ints about{static_cast<int64_t>(codec), by->many, by->words};
+  const bool paired = by->weight.paired;
+  Ints about{static_cast<int64_t>(codec), paired, by->many, by->words};
   for (const Dim& d : shape) about.push_back(d.value());
   // A model's layers have some hundred products, and this takes thousands of operations.
   return called("product_by_bytes", about, {x, by->weight.bytes}, [&](const Tensors& given) {
-    const PackedWeight packed{given[1], codec};
+    const PackedWeight packed{given[1], codec, paired};
     const auto forward = [&](const Tensors& in) {
       const RoundedRows rows = rounded_rows(in[0]);
       const auto few = by->words ? of_words : of_few_rows;
@@ -412,7 +412,7 @@ std::optional<Tensor> product_by_bytes(const Tensor& x, const Tensor& weight) {
       return Tensors{y.reshape(dims_of_product(in[0], shape))};
     };
     const auto backward = [&](const Tensors&, const Tensors&, const Tensors& up) {
-      return Tensors{up[0].matmul(decode(packed.bytes, codec, shape))};
+      return Tensors{up[0].matmul(packed.decoded(shape))};
     };
     return with_gradient(forward, backward, {given[0]});
   })[0];
@@ -426,12 +426,17 @@ std::optional<Factors> factors_named(std::string_view text) {
   fail("factors", "there are no factors '{}': f32, bf16, q8, or auto", text);
 }
 
-int64_t interleaved_rows(Codec codec) {
+int64_t interleaved_rows(Codec codec, int64_t rows) {
   const bool tiles = has_unit([](const MatrixUnit& u) { return u.tile > 0; });
-  const bool words = !is_plain(codec) && row(codec).bytes % kWord == 0;
-  const int lanes = default_target().lanes(DType::U32);
-  // Products by words have vectors along a row (Q8_K of 1024 x 2048: 46 us, 184 with rows so).
-  return multiplies_pairs_or_bytes() && !tiles && words && !is_best_by_words(codec) ? lanes : 0;
+  const CodecRow& format = row(codec);
+  const bool words =
+      !is_plain(codec) && (format.bytes % kWord == 0 || packed::scale_at(codec) >= 0);
+  const bool narrow = format.bytes * 8 <= kBitsInterleaved * format.elements;
+  // One row by words takes as long as reading them (Q6_K, 16 times 2048 x 8192, Zen 4: 5.9 ms, 6.8
+  // interleaved; four rows 11.1 and 7.7).
+  const bool pays = narrow && (rows > 1 || !is_best_by_words(codec));
+  return multiplies_pairs_or_bytes() && !tiles && words && pays ? default_target().lanes(DType::U32)
+                                                                : 0;
 }
 
 Factors fastest_factors() { return multiplies_pairs_or_bytes() ? Factors::Q8 : Factors::F32; }
