@@ -119,7 +119,7 @@ Block::Block(const Tensor& bytes, Codec codec, CodesAs codes, bool by_words, con
   const auto rest = [&](const Tensor& t, int64_t scales) {
     return t.index({Slice(), Slice(scales, std::nullopt)}).reshape({-1, (t.size(1) - scales) / 2});
   };
-  const Tensor both = given.defined() ? given.index({Slice(), Slice(0, 1)}) : raw_words(0, kWord);
+  const Tensor both = given.defined() ? given.index({Slice(), Slice(0, 1)}) : words_from(0, 1);
   scales_ = (parts_of(both, 2) & 0xffff).reshape({-1, 1});
   bytes_ = rest(bytes, 2 * kScaleBytes);
   if (given.defined()) given_ = rest(given, 1);
@@ -132,57 +132,63 @@ int64_t Block::place(int64_t at) const {
 }
 
 Tensor Block::raw(int64_t at, int64_t count) const {
-  return bytes_.shrink({{0, blocks_of(bytes_)}, {at, at + count}});
+  const int64_t from = place(at);
+  return bytes_.shrink({{0, blocks_of(bytes_)}, {from, from + count}});
+}
+
+Tensor Block::words_from(int64_t from, int64_t count) const {
+  if (given_.defined()) {
+    const auto words = [&](int64_t first) {
+      return given_.shrink({{0, blocks_of(given_)}, {first, first + count}});
+    };
+    const int64_t first = from / kWord, shift = 8 * (from % kWord);
+    return shift == 0 ? words(first) : (words(first) >> shift) | (words(first + 1) << (32 - shift));
+  }
+  const Tensor bytes = bytes_.shrink({{0, blocks_of(bytes_)}, {from, from + kWord * count}});
+  return joined(bytes.unflatten(1, {count, kWord}), DType::U32);
 }
 
 Tensor Block::raw_words(int64_t at, int64_t count) const {
-  if (given_.defined()) {
-    const auto from = [&](int64_t word) {
-      return given_.shrink({{0, blocks_of(given_)}, {word, word + count / kWord}});
-    };
-    const int64_t word = at / kWord, shift = 8 * (at % kWord);
-    return shift == 0 ? from(word) : (from(word) >> shift) | (from(word + 1) << (32 - shift));
-  }
-  return joined(raw(at, count).unflatten(1, {count / kWord, kWord}), DType::U32);
+  return words_from(place(at), count / kWord);
 }
 
 /// The word whose lowest byte is the one at `at`; of what is above it as much as the block has.
 Tensor Block::word_at(int64_t at) const {
-  const int64_t word = std::min(at / kWord * kWord, bytes_.size(1) - kWord);
-  return raw_words(word, kWord) >> static_cast<uint32_t>(8 * (at - word));
+  const int64_t from = place(at);
+  const int64_t word = std::min(from / kWord * kWord, bytes_.size(1) - kWord);
+  return words_from(word, 1) >> static_cast<uint32_t>(8 * (from - word));
 }
 
 Tensor Block::u8(int64_t at, int64_t count) const {
-  if (by_words_ && count == 1) return (word_at(place(at)) & 255).bitcast(DType::I32);
-  if (by_words_ && count % kWord == 0) return parts_of(raw_words(place(at), count), 4) & 255;
-  return raw(place(at), count).cast(DType::I32);
+  if (by_words_ && count == 1) return (word_at(at) & 255).bitcast(DType::I32);
+  if (by_words_ && count % kWord == 0) return parts_of(raw_words(at, count), 4) & 255;
+  return raw(at, count).cast(DType::I32);
 }
 
 Tensor Block::i8(int64_t at, int64_t count) const {
-  if (by_words_ && count % kWord == 0)
-    return (parts_of(raw_words(place(at), count), 4) << 24) >> 24;
-  return raw(place(at), count).bitcast(DType::I8).cast(DType::I32);
+  if (by_words_ && count % kWord == 0) return (parts_of(raw_words(at, count), 4) << 24) >> 24;
+  return raw(at, count).bitcast(DType::I8).cast(DType::I32);
 }
 
 Tensor Block::signed_bytes(int64_t at, int64_t count) const {
-  return words_ ? raw_words(place(at), count) ^ in_each_byte(128) : i8(at, count) + 128;
+  return words_ ? raw_words(at, count) ^ in_each_byte(128) : i8(at, count) + 128;
 }
 
 Tensor Block::u16(int64_t at, int64_t count) const {
-  if (by_words_ && count == 1) return (word_at(place(at)) & 0xffff).bitcast(DType::I32);
-  if (by_words_ && count % 2 == 0) return parts_of(raw_words(place(at), 2 * count), 2) & 0xffff;
-  return joined(raw(place(at), 2 * count).unflatten(1, {count, 2}), DType::U16).cast(DType::I32);
+  if (by_words_ && count == 1) return (word_at(at) & 0xffff).bitcast(DType::I32);
+  if (by_words_ && count % 2 == 0) return parts_of(raw_words(at, 2 * count), 2) & 0xffff;
+  return joined(raw(at, 2 * count).unflatten(1, {count, 2}), DType::U16).cast(DType::I32);
 }
 
 Tensor Block::f16(int64_t at) const {
   const Tensor pattern = at == scale_at_ ? scales_.cast(DType::U16)
-                         : by_words_     ? word_at(place(at)).cast(DType::U16)
-                                         : joined(raw(place(at), 2).unsqueeze(1), DType::U16);
+                         : by_words_     ? word_at(at).cast(DType::U16)
+                                         : joined(raw(at, 2).unsqueeze(1), DType::U16);
   return pattern.bitcast(DType::F16).cast(DType::F32);
 }
 
 Tensor Block::f32(int64_t at) const {
-  return joined(raw(place(at), 4).unsqueeze(1), DType::U32).bitcast(DType::F32);
+  return joined(raw(at, 4).unsqueeze(1), DType::U32).bitcast(DType::F32);
 }
 
 Tensor Block::words(int64_t at, int64_t step) const {
@@ -190,18 +196,18 @@ Tensor Block::words(int64_t at, int64_t step) const {
   // The last word may end where the block does: the bytes between two are those before the second,
   // where there are any.
   const int64_t gap = std::min(place(at), step - kSize);
-  const Tensor rows = raw(place(at) - gap, kCount * step).unflatten(1, {kCount, step});
+  const Tensor rows = raw(at - gap, kCount * step).unflatten(1, {kCount, step});
   return joined(rows.shrink({{0, blocks_of(rows)}, {0, kCount}, {gap, gap + kSize}}), DType::U32);
 }
 
 Tensor Block::fields(int64_t at, int64_t count, int bits, int64_t group) const {
   const int64_t parts = 8 / bits;
   if (words_ && group == 1) {  // of bits
-    return in_bytes(
-        flat(raw_words(place(at), count).unsqueeze(-1) >> (steps(8, 2, 3, DType::U32) * 4)) & 15);
+    return in_bytes(flat(raw_words(at, count).unsqueeze(-1) >> (steps(8, 2, 3, DType::U32) * 4)) &
+                    15);
   }
   if (words_) {
-    const Tensor words = raw_words(place(at), count).unflatten(1, {count / group, 1, group / 4});
+    const Tensor words = raw_words(at, count).unflatten(1, {count / group, 1, group / 4});
     const Tensor field = flat(words >> (steps(parts, 2, 4, DType::U32) * bits));
     return field & in_each_byte((1u << bits) - 1);
   }
@@ -211,7 +217,7 @@ Tensor Block::fields(int64_t at, int64_t count, int bits, int64_t group) const {
 }
 
 Tensor Block::bits32(int64_t at) const {
-  const Tensor word = joined(raw(place(at), 4).unsqueeze(1), DType::U32);
+  const Tensor word = joined(raw(at, 4).unsqueeze(1), DType::U32);
   if (words_) return in_bytes((word >> (steps(8, 1, 2, DType::U32) * 4)) & 15);
   return ((word >> steps(32, 1, 2, DType::U32)) & 1).cast(DType::I32);
 }
@@ -251,7 +257,7 @@ Tensor Block::trits_of(int64_t at, int64_t count, int64_t numbers) const {
   const auto digits = [&](const Tensor& two) {
     return (((((two & kBytes) * power) & kBytes) * 3) >> 8) & kBytes;
   };
-  const Tensor words = raw_words(place(at), count).unsqueeze(1);
+  const Tensor words = raw_words(at, count).unsqueeze(1);
   return flat(digits(words) | (digits(words >> 8) << 8));
 }
 

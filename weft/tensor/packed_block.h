@@ -75,9 +75,9 @@ class Block {
   Tensor shifted_grid(const Grid& grid, const Tensor& index, const Tensor& below) const;
 
  private:
-  // Of bytes_, from `at` on.
   Tensor raw(int64_t at, int64_t count) const;
   Tensor raw_words(int64_t at, int64_t count) const;
+  Tensor words_from(int64_t from, int64_t count) const;  // of bytes_, from this byte on
   Tensor word_at(int64_t at) const;
   Tensor grid_codes(const Grid& grid, const Tensor& index) const;
   Tensor bits_of(const Tensor& bytes, int place) const;
