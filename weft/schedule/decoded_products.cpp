@@ -45,6 +45,7 @@ struct DecodedProduct {
   size_t summed, columns;         // axes of the product
   std::vector<size_t> rows = {};  // axes that the matrix does not have
   std::vector<NodeRef> leaves = {};
+  bool permuted = false;  // what the matrix is decoded from
 };
 
 double bytes(NodeRef n) { return largest_numel(n->shape->span()) * bits(n->dtype) / 8; }
@@ -54,7 +55,8 @@ double bytes(NodeRef n) { return largest_numel(n->shape->span()) * bits(n->dtype
 struct Cone {
   std::vector<NodeRef> nodes, leaves;
   int work = 0;
-  double bytes = 0;  // of leaves, as far as they are read
+  double bytes = 0;       // of leaves, as far as they are read
+  bool permuted = false;  // what lies side by side is not of one row
 };
 
 bool is_leaf(NodeRef n) {
@@ -87,6 +89,7 @@ bool find_cone(NodeRef root, Cone& out) {
     }
     const bool full = first && 2 * elements >= whole;
     if (full) out.nodes.push_back(n);
+    out.permuted |= n->op == Op::Permute;
     out.work += is_alu(n->op) && n->op != Op::Bitcast && full;
     const double next = is_movement(n->op) ? more : HUGE_VAL;
     for (size_t i = 0; i < evaluated_sources(n); ++i) stack.push_back({n->src(i), next});
@@ -145,7 +148,7 @@ bool is_decoded_product(Graph& g, NodeRef reduce, const Target& target,
     const Reading matrix(g, x->src(i));
     const double elements = matrix.elements();
     const double few = rows_in_registers(cone);
-    out = {reduce, x, x->src(i), summed, summed, {}, std::move(cone.leaves)};
+    out = {reduce, x, x->src(i), summed, summed, {}, std::move(cone.leaves), cone.permuted};
     if (elements == largest_numel(of->shape->span()) &&
         largest_numel(x->shape->span()) > few * elements && has_rows(g, x->src(1 - i), matrix, out))
       return true;
@@ -299,7 +302,13 @@ class ColumnBlocks {
     for (size_t a : p_.rows) x = part(g_, x, a, int64_t{0}, int64_t{1});
     const size_t last = x->rank() - 1;
     x = moved_axis(g_, x, p_.summed, last);
-    if (unit_) {
+    if (unit_ && p_.permuted) {
+      // Lanes are columns from the bytes on.
+      x = words_along(g_, narrow(x), last, words_of(x, last), unit_->depth);
+      x = g_.make(Op::Contiguous, x->dtype, {moved_axis(g_, x, axis_, last)});
+      dims[p_.summed] = x->dim(last - 1);
+      x = moved_axis(g_, x, last, axis_);
+    } else if (unit_) {
       x = g_.make(Op::Contiguous, unit_->left, {narrow(x)});
       dims[p_.summed] = g_.index(words_of(x, last));
       x = words_along(g_, x, last, words_of(x, last), unit_->depth);
@@ -378,6 +387,18 @@ bool Planner::is_widened(NodeRef n, const std::vector<Use>& wanted, double total
   const bool half = from->dtype == DType::F16 || from->dtype == DType::BF16;
   return half && from->op == Op::Param && wanted.size() == 1 && in_reduce(wanted[0]) &&
          total <= kFewRows * largest_numel(n->shape->span());
+}
+
+/// Whether `n` are words of codes, computed from packed bytes, of which at most each byte is
+/// wanted: by neighbours, which share the word in registers.
+bool Planner::is_taken_apart(NodeRef n, double total) const {
+  constexpr double kBytesOfWord = 4;
+  if (n->dtype != DType::U32 || target.vector_bits == 0 || !is_alu(n->op) ||
+      total > kBytesOfWord * largest_numel(n->shape->span()))
+    return false;
+  Cone cone;
+  return find_cone(n, cone) && bytes(n) <= kMuchSmaller * cone.bytes &&
+         std::ranges::all_of(cone.leaves, [](NodeRef leaf) { return bits(leaf->dtype) == 8; });
 }
 
 namespace {

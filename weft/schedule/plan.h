@@ -166,6 +166,7 @@ class Planner {
   void note_coded(NodeRef n, const std::vector<Use>& wanted);
   bool is_decoded_in_registers(NodeRef n, const std::vector<Use>& wanted, double total);
   bool is_widened(NodeRef n, const std::vector<Use>& wanted, double total) const;
+  bool is_taken_apart(NodeRef n, double total) const;
   Verdict decide_elementwise(NodeRef n, const std::vector<Use>& wanted);
   Verdict decide_reduce(NodeRef n, const std::vector<Use>& wanted);
   struct Surroundings {

@@ -41,7 +41,9 @@ Tensor PackedWeight::blocks() const {
 }
 
 Tensor PackedWeight::decoded(const Dims& shape) const {
-  return numbers_of(coded(blocks(), codec)).reshape(shape);
+  Coded c = coded(blocks(), codec, interleaved ? CodesAs::AllWords : CodesAs::Numbers);
+  if (interleaved) c.codes = bytes_of(c.codes);
+  return numbers_of(c).reshape(shape);
 }
 
 }  // namespace packed
@@ -114,7 +116,7 @@ Tensor decode_interleaved(const Tensor& interleaved, Codec codec, const Dims& sh
   const CallSiteScope scope(at);
   const Tensor bytes = interleaved.permute({0, 2, 1, 3}).reshape({interleaved.numel()});
   check(bytes, codec, shape, DType::F32);
-  return packed::PackedWeight{bytes, codec, lies_in_pairs(codec)}.decoded(shape);
+  return packed::PackedWeight{bytes, codec, true}.decoded(shape);
 }
 
 }  // namespace weft

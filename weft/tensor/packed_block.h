@@ -120,14 +120,15 @@ Tensor numbers_of(const Coded& coded);
 
 /// What a weight is decoded from.
 struct PackedWeight {
-  int64_t block_elements() const { return row(codec).elements * (paired ? 2 : 1); }
-  int64_t block_bytes() const { return row(codec).bytes * (paired ? 2 : 1); }
+  bool paired() const { return interleaved && scale_at(codec) >= 0; }
+  int64_t block_elements() const { return row(codec).elements * (paired() ? 2 : 1); }
+  int64_t block_bytes() const { return row(codec).bytes * (paired() ? 2 : 1); }
   Tensor blocks() const;  ///< (blocks or pairs, bytes of one)
   Tensor decoded(const Dims& shape) const;
 
-  Tensor bytes;
+  Tensor bytes;  ///< as in a file, of whatever lies in another order
   Codec codec;
-  bool paired = false;  ///< of pairs()
+  bool interleaved = false;  ///< words of several rows lie side by side, of pairs()
 };
 
 Tensor each(const Tensor& x);                   ///< (blocks, n) to (blocks, n, 1)

@@ -58,10 +58,6 @@ bool multiplies_bf16() {
 /// Whether registers put words of two of them in any order.
 bool permutes_words() { return default_target().permutes_pairs(DType::U32); }
 
-bool may_be_paired(const PackedWeight& w, const Tensor& weight) {
-  return packed::scale_at(w.codec) >= 0 && weight.size(-1) % w.block_elements() == 0;
-}
-
 /// What decode() or decode_interleaved() has made `weight` of, if one has: of the formats that so
 /// many bytes may be, the one that gives the same expression.
 std::optional<PackedWeight> packed_weight(const Tensor& weight) {
@@ -72,9 +68,9 @@ std::optional<PackedWeight> packed_weight(const Tensor& weight) {
     for (const CodecRow& r : kCodecs) {
       const auto size = packed_bytes(r.codec, weight.shape());
       if (is_plain(r.codec) || size != bytes.numel()) continue;
-      for (const bool paired : {false, true}) {
-        const PackedWeight as{bytes, r.codec, paired};
-        if (paired && !may_be_paired(as, weight)) continue;
+      for (const bool interleaved : {false, true}) {
+        const PackedWeight as{bytes, r.codec, interleaved};
+        if (interleaved && !may_be_interleaved(r.codec, weight.dims(), 1)) continue;
         if (as.decoded(weight.dims()).node() == weight.node()) return as;
       }
     }
@@ -209,13 +205,6 @@ Tensor of_words(const PackedWeight& w, const Dims& shape, const RoundedRows& row
   return sum.sum({2, 3, 4});
 }
 
-/// Whether words of columns lie side by side in memory: interleaved_rows().
-bool is_interleaved(const Tensor& bytes) {
-  for (NodeRef n = bytes.node(); is_movement(n->op); n = n->src(0))
-    if (n->op == Op::Permute) return true;
-  return false;
-}
-
 bool has_whole_vectors(Codec codec) { return row(codec).elements % (kLanes * kWord) == 0; }
 bool is_best_by_words(Codec codec) {
   const CodecRow& format = row(codec);
@@ -226,7 +215,7 @@ bool is_best_by_words(Codec codec) {
 /// transpose what columns side by side need.
 int64_t most_rows_by_words(const PackedWeight& w) {
   const bool transposes = default_target().vector_bits == 0 || permutes_words();
-  if (is_interleaved(w.bytes)) return 0;
+  if (w.interleaved) return 0;
   if (is_best_by_words(w.codec)) return transposes ? kFewRows : kMostRows;
   return transposes || !has_whole_vectors(w.codec) ? 0 : kMostRows;
 }
@@ -310,7 +299,7 @@ Tensor of_many_rows(std::span<const PackedWeight> all, const Dims& shape, const 
     const size_t each = whole.size() / all.size();
     Tensors products;
     for (size_t i = 0; i < all.size(); ++i)
-      products.push_back(of_columns_in_lanes({slices[i], all[i].codec, all[i].paired}, width,
+      products.push_back(of_columns_in_lanes({slices[i], all[i].codec, all[i].interleaved}, width,
                                              std::span(whole).subspan(i * each, each)));
     return RepeatBody{{}, {combine(products)}};
   };
@@ -397,12 +386,12 @@ std::optional<Tensor> product_by_bytes(const Tensor& x, const Tensor& weight) {
   if (!by) return std::nullopt;
   const Dims shape = weight.dims();
   const Codec codec = by->weight.codec;
-  const bool paired = by->weight.paired;
-  Ints about{static_cast<int64_t>(codec), paired, by->many, by->words};
+  const bool interleaved = by->weight.interleaved;
+  Ints about{static_cast<int64_t>(codec), interleaved, by->many, by->words};
   for (const Dim& d : shape) about.push_back(d.value());
   // A model's layers have some hundred products, and this takes thousands of operations.
   return called("product_by_bytes", about, {x, by->weight.bytes}, [&](const Tensors& given) {
-    const PackedWeight packed{given[1], codec, paired};
+    const PackedWeight packed{given[1], codec, interleaved};
     const auto forward = [&](const Tensors& in) {
       const RoundedRows rows = rounded_rows(in[0]);
       const auto few = by->words ? of_words : of_few_rows;
