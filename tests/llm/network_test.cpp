@@ -415,6 +415,8 @@ TEST(PackedNetworks, WideCodesKeepRowsAsTheyLie) {
     for (const int64_t rows : {1, 8}) EXPECT_EQ(interleaved_rows(codec, rows), 0) << name(codec);
   EXPECT_EQ(interleaved_rows(Codec::Q6_K, 1), 0) << "one row is multiplied by words";
   EXPECT_EQ(interleaved_rows(Codec::Q6_K, 2), interleaved_rows(Codec::Q4_0, 1));
+  EXPECT_EQ(interleaved_rows(Codec::TQ1_0, 16), 0) << "many rows share what it takes to decode";
+  EXPECT_EQ(interleaved_rows(Codec::TQ1_0, 4), interleaved_rows(Codec::Q4_0, 16));
 }
 
 TEST(PackedNetworks, MatricesOfNothingAreLeftAsTheyLie) {
