@@ -1,4 +1,5 @@
 #include "weft/optimize/cost.h"
+#include "weft/base/bits.h"
 
 #include <algorithm>
 #include <bit>
@@ -297,6 +298,17 @@ int64_t CostModel::interleaved(const Access& a, const Tiling& tiling) const {
   return filled ? apart : 0;
 }
 
+/// Whole registers from the first lane of a load to the last, at small equal distances, of which
+/// the lanes are permuted; 0 where lanes are loaded one by one.
+int64_t CostModel::registers_across(const Access& a, size_t range, int64_t lanes) const {
+  const int64_t apart = a.stride[range];
+  if (a.is_store() || ((a.opaque | a.masked) & bit(range)) != 0 || apart < 2 || 2 * apart > lanes ||
+      !target_.permutes_pairs(a.node->dtype))
+    return 0;
+  const int64_t each = std::min<int64_t>(lanes, target_.lanes(a.node->dtype));
+  return ceil_div(apart * (each - 1) + 1, each) * ceil_div(lanes, each);
+}
+
 int CostModel::along_rows(const Body& body, const Tiling& tiling) const {
   int along = -1;
   if (body.own != 0) return along;
@@ -354,6 +366,10 @@ double CostModel::port_cycles(const Body& body, const Tiling& tiling) const {
       } else if (const int64_t columns = interleaved(a, tiling)) {
         one = kVector;
         alu += n * static_cast<double>(columns - 1) * kPermute;
+      } else if (const int64_t registers =
+                     registers_across(a, vector_range, tiling.ranges[vector_range].lanes)) {
+        one = kVector * static_cast<double>(registers);
+        alu += n * static_cast<double>(registers - 1) * kPermute;
       } else if (stores_in_order(info_, a) && stored_once(a, tiling)) {
         one = lanes, alu += n * lanes * (kExtract + kMask);
       } else if ((a.masked & v) != 0 || (a.opaque & v) != 0 || std::abs(stride) > a.unit()) {

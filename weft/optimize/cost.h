@@ -136,6 +136,7 @@ class CostModel {
   double stream_cycles(const Body& body, const Tiling& tiling) const;
   int transposed_along(const Access& a, const Tiling& tiling) const;
   int64_t interleaved(const Access& a, const Tiling& tiling) const;
+  int64_t registers_across(const Access& a, size_t range, int64_t lanes) const;
   int64_t held_for(size_t access, size_t range) const;
   double elements_of(size_t access, size_t range, double lanes) const;
   double tested_lanes(const Tiling& tiling, size_t range) const;

@@ -336,18 +336,25 @@ int64_t filling(const Tensor& x) {
   return all % kVector == 0 ? (kVector - x.size(-3) % kVector) % kVector : 0;
 }
 
-/// Of x, (..., n, parts), the transform (..., n, 2). `apart`: in memory the n are not neighbours.
-Tensor transformed(const Tensor& x, int sign, bool apart = false) {
-  if (const int64_t more = apart ? filling(x) : 0; more > 0) {
-    const Tensor y = transformed(with_zeros(x, 3, more), sign);
-    return y.index({kEllipsis, Slice(0, x.size(-3)), Slice(), Slice()});
-  }
+/// Of x, (..., n, parts), the transform (..., n, 2).
+Tensor transformed(const Tensor& x, int sign) {
   const Rows rows(x);
   if (rows.length > 1) return rows.first(steps(rows.last(x), sign));
   return x.size(-1) == 2 ? x : Tensor::cat({x, x.zeros_like()}, -1);
 }
 
 // ---- axes and sizes
+
+/// The same where in memory the n are not neighbours. `moved`: they lie as another transform has
+/// left them, in groups of lanes; else rows with zeros behind them are copied first, before masks
+/// are in the way of such groups (4 x 500 x 500: 2.3 -> 0.8 ms of 4.9).
+Tensor transformed_apart(const Tensor& x, int sign, bool moved) {
+  const int64_t more = filling(x);
+  if (more == 0) return transformed(x, sign);
+  const Tensor filled = with_zeros(x, 3, more);
+  const Tensor y = transformed(moved ? filled : filled.contiguous(), sign);
+  return y.index({kEllipsis, Slice(0, x.size(-3)), Slice(), Slice()});
+}
 
 /// (..., n, parts) of x, (..., parts), with an axis of n elements.
 Tensor prepared(const Tensor& x, int64_t axis, int64_t n) {
@@ -392,7 +399,9 @@ Tensor complex_transform(const char* tag, const Tensor& given, int64_t n, int64_
     const int64_t a = checked_axis(tag, axis, checked_real(tag, x));
     const int64_t size = checked_size(tag, n, x.size(a));
     const bool apart = moved || a + 2 < static_cast<int64_t>(x.ndim());
-    const Tensor made = transformed(prepared(x, a, size), inverse ? 1 : -1, apart);
+    const Tensor rows = prepared(x, a, size);
+    const int sign = inverse ? 1 : -1;
+    const Tensor made = apart ? transformed_apart(rows, sign, moved) : transformed(rows, sign);
     return Tensors{placed(made, a, scale(norm, size, inverse), x.dtype())};
   })[0];
 }
