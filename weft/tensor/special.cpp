@@ -208,7 +208,7 @@ Tensor of_numbers(const Tensor& x, const Operand& other, const Tensor& extreme) 
 }
 
 Tensor finite_of(const Tensor& x, double nan, double high, double low) {
-  if (!is_float(x.dtype())) return x;
+  if (!is_float(x.dtype())) return unshared(x);
   return traced("nan_to_num", x, {nan, high, low}, [=](const Tensor& y) {
     const double top = float_max(y.dtype());
     const auto limited = [top](double number) { return std::clamp(number, -top, top); };
