@@ -4,7 +4,7 @@ import random
 import numpy as np
 import pytest
 
-from weft import Tensor
+from weft import Tensor, TinyJit
 
 INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64"]
 
@@ -91,6 +91,23 @@ def test_writing_through_diagonals(offset):
             x[:] += 1
             t += 1
             np.testing.assert_array_equal(ours.numpy(), seen)
+
+
+@pytest.mark.parametrize("select", (lambda t, at: t.index_select(1, at), lambda t, at: t[:, at]))
+def test_views_of_what_is_selected(select):
+    at = Tensor(np.arange(33) % 2)
+
+    def f(t):
+        y = select(t, at)
+        y.reshape(11, 3, 5)[0] = 9
+        return y
+    jitted = TinyJit(f)
+    for k in range(4):
+        x = np.arange(10, dtype=np.float32).reshape(5, 2) + k
+        wanted = np.ascontiguousarray(x[:, at.numpy()])
+        wanted.reshape(11, 3, 5)[0] = 9
+        for got in (f(Tensor(x)), jitted(Tensor(x).realize())):
+            np.testing.assert_array_equal(got.numpy(), wanted)
 
 
 def test_detach_aliases():
