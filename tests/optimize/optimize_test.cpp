@@ -170,6 +170,26 @@ TEST(Optimize, products_in_place_have_tiles) {
   for (NodeRef n : Toposort(better.sink)) EXPECT_TRUE(n->op != Op::Store || n->nsrc == 4);
 }
 
+/// What is left of rows behind vectors is done in smaller ones, down to single elements: in a loop
+/// of its own it would have to be loaded before the vectors are stored and stored after them.
+TEST(Optimize, rows_updated_in_place_by_a_column_have_tiles) {
+  for (int64_t columns : {15, 31, 100, 1000, 1001}) {
+    const int64_t rows = 64;
+    KernelBuilder b;
+    NodeRef i = b.range(rows, 0), j = b.range(columns, 1);
+    NodeRef at = b.g.add(b.g.mul(i, b.index(columns)), j),
+            p = b.param(0, DType::F32, rows * columns);
+    b.store(p, at, b.g.mul(b.load(p, at), b.load(b.param(1, DType::F32, rows), i)));
+    const Kernel k = b.kernel();
+    for (int bits : {128, 256, 512}) {
+      const Kernel better = expect_kept(k, buffers_for(k), bits);
+      EXPECT_TRUE(has_binding(better, Binding::Vector));
+      for (NodeRef n : Toposort(better.sink)) EXPECT_TRUE(n->op != Op::Store || n->nsrc == 3);
+      EXPECT_NO_THROW(lower_kernel(better, target_with_bits(bits))) << columns;
+    }
+  }
+}
+
 TEST(Optimize, shifted_updates_in_place_are_left_alone) {
   KernelBuilder b;
   NodeRef i = b.range(63, 0), p = b.param(0, DType::F32, 64);

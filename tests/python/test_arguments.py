@@ -82,6 +82,15 @@ def test_exceptions(kind, also, calls):
     assert issubclass(weft.ArgumentError, ValueError) and issubclass(weft.DTypeError, TypeError)
 
 
+@pytest.mark.parametrize("name", ("requires_grad_", "is_param_", "realize", "backward", "assign", "to", "replace",
+                                  "data", "__getitem__", "__format__"))
+def test_methods_of_what_is_no_tensor(name):
+    assert Tensor.__imul__(1.5, 1) is NotImplemented
+    for other in (1.5, "a", None, [NUMBERS]):
+        with pytest.raises(TypeError):
+            getattr(Tensor, name)(other, 1)
+
+
 def test_sizes_in_two_forms_at_once():
     with pytest.raises(ValueError, match="one list"):
         Tensor.zeros((2, 2), 2)
@@ -104,6 +113,55 @@ def test_slopes_of_powers_are_torchs(base, exponent):
     np.testing.assert_allclose(np.abs(ours[0].numpy()), np.abs(theirs[0].numpy()), rtol=1e-5)
     if base >= 0:  # PyTorch has NaN below 0, also where the power is a number
         np.testing.assert_allclose(ours[1].numpy(), theirs[1].numpy(), rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("x, power, slope", (
+    (0.0, -2, -np.inf), (-0.0, -2, np.inf), (0.0, -3, -np.inf), (np.inf, -2, 0), (np.inf, -4, 0), (-2.0, -2, 0.25)))
+def test_slopes_of_negative_powers(x, power, slope):
+    t = Tensor(x, dtype="float64")
+    assert (t ** power).gradient(t)[0].item() == slope
+
+
+def test_slopes_at_the_ends_of_arcs():
+    t = Tensor([-1.0, 0.0, 1.0])
+    assert t.asin().sum().gradient(t)[0].tolist() == [np.inf, 1, np.inf]
+    assert t.acos().sum().gradient(t)[0].tolist() == [-np.inf, -1, -np.inf]
+
+
+def test_slopes_of_roots_at_zero():
+    for x in ([0.0, 0, 4, 0], [0.0] * 4):
+        t = Tensor(x).reshape(1, 1, 1, 4)
+        pooled = t.lp_pool2d(2, (1, 2)).sum().gradient(t)[0].flatten().tolist()
+        halves = t.norm(0.5).gradient(t)[0].flatten().tolist()
+        assert pooled == halves == [float(v > 0) for v in x]
+
+
+@pytest.mark.parametrize("x, y", ((3.0, 4.0), (2.0, -2.0), (-1e-9, 1e-9), (0.0, 2.0), (5.0, 0.0)))
+def test_second_derivatives_of_hypot(x, y):
+    a, b = Tensor(x, dtype="float64"), Tensor(y, dtype="float64")
+    da, db = a.hypot(b).gradient(a, b)
+    found = [g.item() for d in (da, db) for g in d.gradient(a, b)]
+    r = np.hypot(x, y)
+    np.testing.assert_allclose(found, np.array([y * y, -x * y, -x * y, x * x]) / r**3, rtol=1e-12)
+
+
+def test_short_vectors_have_a_direction():
+    x, y = Tensor([[1e-5, 0.0]]), Tensor([[1e-6, 1e-6]])
+    assert abs(x.cosine_similarity(y).item() - 0.5 ** 0.5) < 1e-6
+    assert x.cosine_similarity(x * 0).item() == 0
+
+
+def test_divergence_of_what_is_no_number():
+    assert np.isnan(Tensor([0.0]).kl_div(Tensor([np.nan])).item())
+    assert Tensor([-np.inf]).kl_div(Tensor([0.0])).item() == 0
+
+
+@pytest.mark.parametrize("q", (0.1, 0.3, 0.7, 0.9))
+def test_quantiles_beside_infinities(q):
+    for x in ([-np.inf, 1.0, 2.0], [1.0, 2.0, np.inf], [-np.inf, np.inf, 0.0]):
+        with np.errstate(invalid="ignore"):
+            np.testing.assert_allclose(Tensor(x).quantile(q).item(), np.quantile(x, q))
+    assert Tensor([np.inf, np.inf]).quantile(q).item() == np.inf
 
 
 def test_slope_of_a_constant_power():

@@ -87,6 +87,19 @@ def test_state_is_read_and_written():
     assert total.item() == 101
 
 
+@pytest.mark.parametrize("view", (lambda x: x.unsqueeze(0), lambda x: x.reshape(-1), lambda x: x.detach(),
+                                  lambda x: x[::-1], lambda x: x[0]))
+def test_views_of_what_is_written_are_results(view):
+    @TinyJit
+    def f(x):
+        x[1:] = 1
+        return view(x)
+    for i in range(4):
+        x = Tensor(np.full((3, 4), i, dtype="float32")).realize()
+        y = f(x)
+        assert x.tolist() == [[i] * 4, [1] * 4, [1] * 4] and y.tolist() == view(x).tolist()
+
+
 def test_variables():
     n, data = Variable("n", 1, 8), Tensor.arange(8).float().realize()
     f = TinyJit(lambda x, size: x.shrink(((0, size),)).sum())

@@ -4,7 +4,7 @@ import random
 import numpy as np
 import pytest
 
-from weft import Tensor
+from weft import Tensor, TinyJit
 
 INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64"]
 
@@ -56,6 +56,58 @@ def test_writing_through_views(first):
                 t.realize()
         for x, t in pool:
             np.testing.assert_array_equal(t.numpy(), x, f"seed {seed}")
+
+
+# Where nothing is left to compute the result is no view all the same: NumPy's and PyTorch's are none.
+COPIES = (lambda t: t.repeat(1, 1), lambda t: t.repeat(3, 1), lambda t: t.repeat_interleave(1, 0),
+          lambda t: t.repeat_interleave(2, 0), lambda t: t.roll(3, 1), lambda t: t.roll(0, 0), lambda t: t.roll(6), lambda t: t**1,
+          lambda t: t.floor(), lambda t: t.ceil(), lambda t: t.round(), lambda t: t.trunc(), lambda t: t.abs(),
+          lambda t: t.nan_to_num())
+
+
+@pytest.mark.parametrize("f", COPIES)
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "float32"])
+def test_functions_that_change_nothing_copy(f, dtype):
+    t = Tensor([[1, 2, 3]], dtype=dtype)
+    y = f(t)
+    before = y.tolist()
+    t[:] = 7
+    assert y.tolist() == before
+    y[0] = 9  # nor does it show several elements in one place
+    assert t.tolist() == [[7] * 3] and y.tolist()[0] == [9] * y.shape[1]
+
+
+@pytest.mark.parametrize("offset", range(-4, 5))
+def test_writing_through_diagonals(offset):
+    for shape, axes in (((3, 5), (0, 1)), ((5, 3), (1, 0)), ((4, 4), (0, 1)), ((2, 3, 4), (0, 2)), ((3, 0), (0, 1))):
+        for part in (slice(None), slice(1, None), slice(None, None, -1)):
+            x = np.arange(float(np.prod(shape)), dtype=np.float32).reshape(shape)
+            t = Tensor(x.copy())
+            seen, ours = x[:, part].diagonal(offset, *axes), t[:, part].diagonal(offset, *axes)
+            seen.flags.writeable = True
+            seen[...] = -1
+            ours[:] = -1
+            np.testing.assert_array_equal(t.numpy(), x, f"{shape} {axes} {part}")
+            x[:] += 1
+            t += 1
+            np.testing.assert_array_equal(ours.numpy(), seen)
+
+
+@pytest.mark.parametrize("select", (lambda t, at: t.index_select(1, at), lambda t, at: t[:, at]))
+def test_views_of_what_is_selected(select):
+    at = Tensor(np.arange(33) % 2)
+
+    def f(t):
+        y = select(t, at)
+        y.reshape(11, 3, 5)[0] = 9
+        return y
+    jitted = TinyJit(f)
+    for k in range(4):
+        x = np.arange(10, dtype=np.float32).reshape(5, 2) + k
+        wanted = np.ascontiguousarray(x[:, at.numpy()])
+        wanted.reshape(11, 3, 5)[0] = 9
+        for got in (f(Tensor(x)), jitted(Tensor(x).realize())):
+            np.testing.assert_array_equal(got.numpy(), wanted)
 
 
 def test_detach_aliases():

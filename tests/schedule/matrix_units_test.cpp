@@ -48,11 +48,12 @@ size_t count(const Schedule& made, Op op) {
     for (NodeRef node : Toposort(k.sink)) n += node->op == op;
   return n;
 }
-size_t dots(const Product& p, const Target& target) {
-  const ScheduleOutput out[] = {{p.sum}};
+size_t dots(NodeRef sum, const Target& target) {
+  const ScheduleOutput out[] = {{sum}};
   const Schedule made = make_schedule(out, target, {});
   return count(made, Op::Dot2) + count(made, Op::Dot4) + count(made, Op::Dot2I16);
 }
+size_t dots(const Product& p, const Target& target) { return dots(p.sum, target); }
 
 TEST(MatrixUnits, AreUsedWhereTheyPay) {
   const Product bytes(DType::U8, DType::I8, DType::I32, 128, 64, 128),
@@ -136,6 +137,19 @@ void expect_the_oracles(NodeRef sum, std::vector<Array> params,
       for (int64_t i = 0; i < want.count(); ++i)
         ASSERT_EQ(got.at(i).text(), want.at(i).text()) << device << ", " << i;
     }
+}
+
+// A number meets all elements as it is, without axes of its own.
+TEST(MatrixUnits, LeaveNumbersThatScaleASum) {
+  GraphBuilder b;
+  for (const DType type : {DType::BF16, DType::U8}) {
+    const DType run = type == DType::U8 ? DType::I32 : DType::F32;
+    NodeRef scale = b.graph().cast(b.param(0, {}, type), run);
+    NodeRef x = b.graph().cast(b.param(1, {64, 32}, type), run);
+    NodeRef scaled = b.graph().make(Op::Mul, run, {scale, x});
+    NodeRef sum = b.reduce(scaled, Fold::Add, {0});
+    EXPECT_EQ(dots(sum, kUnits), 0U);
+  }
 }
 
 // Whole numbers below 2^24 are exact, however they are added up.

@@ -106,8 +106,12 @@ NodeRef peel_borders(Graph& g, const KernelInfo& info, const Borders& borders) {
     NodeRef i = size == 1 ? g.index(0) : g.range(g.index(size), id);
     NodeMap<NodeRef> place;
     place[whole] = g.add(i, g.index(part.first));
-    for (NodeRef s : info.sink->src()) stores.push_back(simplify(g, substitute(g, s, place)));
+    for (NodeRef s : info.sink->src())
+      if ((info.deps(s) & bit(borders.range)) != 0)
+        stores.push_back(simplify(g, substitute(g, s, place)));
   };
+  for (NodeRef s : info.sink->src())
+    if ((info.deps(s) & bit(borders.range)) == 0) stores.push_back(s);
   add({borders.first, borders.last}, range_id(whole));
   add({0, borders.first}, last_id + 1);
   add({borders.last, info.ranges[borders.range].extent}, last_id + 2);

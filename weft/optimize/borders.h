@@ -20,8 +20,8 @@ struct Borders {
 };
 std::optional<Borders> find_borders(const KernelInfo& info, const Target& target, Graph& g);
 
-/// The kernel with its stores once for what is inside, whose loads lose their masks along the
-/// range, and once for each border. They store to different places.
+/// The kernel with the stores along the range once for what is inside, whose loads lose their masks
+/// there, and once for each border. They store to different places.
 NodeRef peel_borders(Graph& g, const KernelInfo& info, const Borders& borders);
 
 }  // namespace weft::optimize

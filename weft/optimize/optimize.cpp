@@ -197,11 +197,11 @@ void peel_updates(State& s) {
         !outer.free() || !all_stores_need(s.info, r))
       return;
   }
+  if (!all_stores_need(s.info, row)) return;
   for (size_t r = row; r < s.tiling.ranges.size(); ++r) {
     const int64_t size = s.tiling.ranges[r].size(), rest = s.info.ranges[r].extent % size;
     if (lanes == 1 || rest == 0 || !s.info.ranges[r].constant ||
-        s.info.ranges.size() == kMaxRanges || cut_of(s.info, r, size) != Cut::Overlap ||
-        !all_stores_need(s.info, r))
+        s.info.ranges.size() == kMaxRanges || cut_of(s.info, r, size) != Cut::Overlap)
       return;
     if (recording(s))
       s.options.report->applied.push_back(

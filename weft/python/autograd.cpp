@@ -55,13 +55,13 @@ Tensor upstream_for(const Tensor& x, const Tensor& gradient) {
 }
 
 /// Returns the tensor: loss = model(x).mean().backward().
-nb::object backward(nb::object self, const Tensor* gradient) {
-  const Tensor& x = *nb::inst_ptr<Tensor>(self);
+nb::object backward(TensorObject self, const Tensor* gradient) {
+  const Tensor& x = tensor_of(self);
   if (gradient)
     x.backward(upstream_for(x, *gradient), CallSite());
   else
     x.backward(CallSite());
-  return self;
+  return nb::borrow(self);
 }
 
 /// A gradient of 0 where there is no path would hide that a tensor was realized in between.
@@ -92,9 +92,9 @@ std::vector<Tensor> gradients(const Tensor& x, const nb::args& targets, const Te
 
 template <class F>
 auto returning_self(F f) {
-  return [f](nb::object self, bool on) {
-    f(*nb::inst_ptr<Tensor>(self), on);
-    return self;
+  return [f](TensorObject self, bool on) {
+    f(tensor_of(self), on);
+    return nb::borrow(self);
   };
 }
 

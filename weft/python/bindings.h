@@ -21,6 +21,11 @@ namespace nb = nanobind;
 using namespace nb::literals;  // NOLINT: "axis"_a
 using TensorClass = nb::class_<Tensor>;
 
+/// self of methods that return it: the object, not only what it holds. Of another type the call is
+/// a TypeError: `Tensor.realize(3)`.
+using TensorObject = nb::handle_t<Tensor>;
+inline Tensor& tensor_of(TensorObject x) { return nb::cast<Tensor&>(x); }
+
 void bind_errors(nb::module_& m);
 void bind_dtypes(nb::module_& m);
 void bind_context(nb::module_& m);

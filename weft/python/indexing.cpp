@@ -115,9 +115,9 @@ Tensor selected(const Tensor& x, nb::handle key) {
   return s.x.index(s.at, CallSite());
 }
 
-nb::object get_item(nb::object self, nb::handle key) {
-  if (key.ptr() == Py_Ellipsis) return self;
-  return nb::cast(selected(nb::cast<const Tensor&>(self), key));
+nb::object get_item(TensorObject self, nb::handle key) {
+  if (key.ptr() == Py_Ellipsis) return nb::borrow(self);
+  return nb::cast(selected(tensor_of(self), key));
 }
 
 /// Python's own AttributeError would not say what is wrong.

@@ -266,7 +266,7 @@ PyType_Slot kSlots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse)},
 
 /// A jitted method of a class is one function for every object, kept by the object: what one has
 /// captured is no other's. An object that can keep nothing gets a method of them all.
-nb::object bound(nb::handle self, nb::handle object, nb::handle) {
+nb::object bound(nb::handle_t<JitFunction> self, nb::handle object, nb::handle) {
   if (object.is_none()) return nb::borrow(self);
   const nb::object f = nb::inst_ptr<JitFunction>(self)->function();
   if (!nb::hasattr(object, "__dict__") || f.is_none())

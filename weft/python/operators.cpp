@@ -110,10 +110,10 @@ void bind_arithmetic(TensorClass& c) {
     const auto backward = [call](const Tensor& a, const Operand& b) {
       return call(b, Operand(a, CallSite()));
     };
-    const auto in_place = [call](nb::object self, const Operand& b) {
-      Tensor& a = *nb::inst_ptr<Tensor>(self);
+    const auto in_place = [call](TensorObject self, const Operand& b) {
+      Tensor& a = tensor_of(self);
       a.assign(Operand(call(Operand(a, CallSite()), b), CallSite()), CallSite());
-      return self;
+      return nb::borrow(self);
     };
     method(c, op.name, forward, nb::is_operator());
     method(c, op.reflected, backward, nb::is_operator());

@@ -94,7 +94,7 @@ nb::object array(const Tensor& x, nb::object dtype, nb::object copy) {
   return dtype.is_none() ? a : a.attr("astype")(dtype);
 }
 
-nb::object memory(nb::handle self) {
+nb::object memory(TensorObject self) {
   PyObject* view = PyMemoryView_FromObject(self.ptr());
   if (!view) throw nb::python_error();
   return nb::steal(view);
@@ -132,8 +132,8 @@ std::string repr(const Tensor& x) {
 }
 
 /// One number as Python formats it; of more there is only the text.
-std::string formatted(nb::handle self, const std::string& spec) {
-  const Tensor& x = nb::cast<const Tensor&>(self);
+std::string formatted(TensorObject self, const std::string& spec) {
+  const Tensor& x = tensor_of(self);
   if (spec.empty()) return nb::cast<std::string>(nb::str(self));
   if (!x.dims().is_static() || x.numel() != 1)
     fail_type("format",
@@ -160,7 +160,7 @@ bool truth(const Tensor& x) {
 
 // ---- running
 
-nb::object realize(nb::object self, const nb::args& others) {
+nb::object realize(TensorObject self, const nb::args& others) {
   std::vector<Tensor> all;
   const auto add = [&](nb::handle h) {
     Tensor& x = nb::cast<Tensor&>(h);
@@ -171,11 +171,11 @@ nb::object realize(nb::object self, const nb::args& others) {
   for (nb::handle t : others) add(t);
   const Released released;
   weft::realize(all, CallSite());
-  return self;
+  return nb::borrow(self);
 }
 
-nb::object assign(nb::object self, nb::handle value) {
-  Tensor& x = nb::cast<Tensor&>(self);
+nb::object assign(TensorObject self, nb::handle value) {
+  Tensor& x = tensor_of(self);
   Tensor own;
   std::optional<Operand> operand;
   if (!to_operand(value.ptr(), own, operand)) {
@@ -185,12 +185,7 @@ nb::object assign(nb::object self, nb::handle value) {
   x.assign(*operand, CallSite());
   const Released released;
   write_to_disk(x);
-  return self;
-}
-
-Tensor same_value(const Tensor& x) {
-  const OpScope scope(x, CallSite());
-  return scope.result(x.node());
+  return nb::borrow(self);
 }
 
 /// True where nothing tells x from an equal expression: constants, positions.
@@ -203,7 +198,7 @@ bool is_constant(const Tensor& x) {
 /// Equal values share memory until one of them is written; constants, which had none, get their
 /// own. The gradient comes along.
 Tensor clone(const Tensor& x, const std::optional<DeviceName>& device) {
-  Tensor same = same_value(x);
+  Tensor same = unshared(x);
   if (is_float(x.dtype()) && x.dims().is_static() && is_constant(x) &&
       !active_capture(x.context())) {
     {
@@ -218,9 +213,9 @@ Tensor clone(const Tensor& x, const std::optional<DeviceName>& device) {
 }
 
 /// The same object where it is there already.
-nb::object moved(nb::object self, std::optional<DeviceName> device) {
-  const Tensor& x = nb::cast<const Tensor&>(self);
-  if (!device) return self;
+nb::object moved(TensorObject self, std::optional<DeviceName> device) {
+  const Tensor& x = tensor_of(self);
+  if (!device) return nb::borrow(self);
   if (const auto path = disk_path(device->text)) {
     Tensor stored;
     {
@@ -229,13 +224,13 @@ nb::object moved(nb::object self, std::optional<DeviceName> device) {
     }
     return nb::cast(stored);
   }
-  if (disk_path(x)) return nb::cast(same_value(x).to(device->text, CallSite()));
+  if (disk_path(x)) return nb::cast(unshared(x).to(device->text, CallSite()));
   const Tensor there = x.to(device->text, CallSite());
-  return there.cell().get() == x.cell().get() ? self : nb::cast(there);
+  return there.cell().get() == x.cell().get() ? nb::borrow(self) : nb::cast(there);
 }
 
-nb::object reduce(nb::handle self) {
-  const Tensor& x = nb::cast<Tensor&>(self);
+nb::object reduce(TensorObject self) {
+  const Tensor& x = tensor_of(self);
   const std::vector<std::byte> data = bytes_of(x);
   const nb::bytes bytes(data.data(), data.size());
   return nb::make_tuple(nb::module_::import_("weft.tensor").attr("unpickled"),
@@ -296,9 +291,9 @@ void bind_values(TensorClass& c) {
          "device"_a.none(), "A copy on another device, or this.");
   c.def(
       "replace",
-      [](nb::object self, const Tensor& x) {
-        nb::cast<Tensor&>(self) = x;
-        return self;
+      [](TensorObject self, const Tensor& x) {
+        tensor_of(self) = x;
+        return nb::borrow(self);
       },
       nb::sig("def replace(self, x: Tensor) -> Tensor"), "x"_a, "From here on this is x.");
   c.def(

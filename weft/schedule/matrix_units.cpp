@@ -94,7 +94,10 @@ class DotProducts {
  private:
   int64_t axis() const { return static_cast<int64_t>(axis_); }
 
-  bool is_narrow(const Factor& f) const { return f.narrow && f.narrow->dim(axis_)->vmin == count_; }
+  /// Not of one number for all products, which has no axes.
+  bool is_narrow(const Factor& f) const {
+    return f.narrow && f.narrow->rank() > axis_ && f.narrow->dim(axis_)->vmin == count_;
+  }
 
   bool worth_packing(const Factor& f, const MatrixUnit& unit, DType as) {
     if (is_constant(f) || lies_in_words(f, unit, as)) return true;

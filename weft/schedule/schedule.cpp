@@ -58,16 +58,14 @@ class Preparer {
     }
   }
 
+  /// What goes into an input has the value's own buffer, which may be that input's: others that
+  /// have the same value get copies.
   std::vector<ScheduleOutput> outputs(std::span<const ScheduleOutput> wanted) {
-    std::vector<ScheduleOutput> out;
+    std::vector<ScheduleOutput> out(wanted.begin(), wanted.end());
     NodeMap<bool> taken;
-    for (const ScheduleOutput& o : wanted) {
-      NodeRef value = unshaped(copies_.at(o.value));
-      // One memory for two tensors would let a later update of one in place show in the other.
-      if (!computes(value) || taken.contains(value)) value = owned(value, o.value);
-      taken[value] = true;
-      out.push_back({value, o.into});
-    }
+    for (const bool goes_into_input : {true, false})
+      for (ScheduleOutput& o : out)
+        if ((o.into >= 0) == goes_into_input) o.value = output_of(o.value, taken);
     return out;
   }
 
@@ -75,6 +73,14 @@ class Preparer {
   std::vector<NodeRef> take_steps() { return std::move(steps_); }
 
  private:
+  NodeRef output_of(NodeRef wanted, NodeMap<bool>& taken) {
+    NodeRef value = unshaped(copies_.at(wanted));
+    // One memory for two tensors would let a later update of one in place show in the other.
+    if (!computes(value) || taken.contains(value)) value = owned(value, wanted);
+    taken[value] = true;
+    return value;
+  }
+
   /// The same bytes in the shape they are computed in: a product of matrices that is written to a
   /// flat buffer keeps its two axes.
   static NodeRef unshaped(NodeRef n) {

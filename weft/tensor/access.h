@@ -151,6 +151,10 @@ class OpScope {
   Graph::Building building_;
 };
 
+/// x's elements as a tensor of its own, for functions that have nothing to compute but give no
+/// view: writing to one leaves the other alone. Before that nothing is copied.
+Tensor unshared(const Tensor& x);
+
 struct TensorAccess {
   static Tensor make(Context& context, NodeRef value);
   static CellRef ref(std::shared_ptr<TensorCell> cell);

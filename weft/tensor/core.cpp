@@ -65,6 +65,11 @@ Tensor OpScope::result(NodeRef value) const {
   return TensorAccess::make(context, value);
 }
 
+Tensor unshared(const Tensor& x) {
+  const OpScope scope(x, CallSite::here());
+  return scope.result(x.node());
+}
+
 CellRef TensorAccess::ref(std::shared_ptr<TensorCell> cell) {
   CellRef out;
   as_shared(out.shared_) = std::move(cell);

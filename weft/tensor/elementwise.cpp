@@ -249,7 +249,7 @@ Tensor truncated_rest(const Operand& a, const Operand& b, DType dtype) {
 #undef WEFT_OP
 
 Tensor Tensor::trunc(CallSite at) const {
-  return is_float(dtype()) ? unary(Op::Trunc, *this, dtype(), at) : *this;
+  return is_float(dtype()) ? unary(Op::Trunc, *this, dtype(), at) : unshared(*this);
 }
 
 Tensor Tensor::cast(DType to, CallSite at) const {
@@ -264,9 +264,11 @@ Tensor Tensor::cast(DType to, CallSite at) const {
 
 namespace {
 
-/// x^n by squaring.
+/// x^n by squaring; of n < 0 that of 1 / x, as the slope of 1 / x^-n would be 0 * inf at 0 and at
+/// infinity.
 Tensor whole_power(const Tensor& x, int64_t n) {
-  if (n < 0) return 1.0 / whole_power(x, -n);
+  if (n < 0) return whole_power(1.0 / x, -n);
+  if (n == 1) return unshared(x);
   // 1 whatever x is, which depends on it all the same: gradients are 0, not missing.
   if (n == 0 && is_float(x.dtype())) return ((x == x) | (x != x)).where(1, x);
   Tensor result = x.ones_like(), square = x;

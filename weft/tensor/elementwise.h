@@ -42,6 +42,13 @@ Tensor beside(const Tensor& x, const Operand& other);
 /// A whole number as an integer where x has such ones, which then need not become floats.
 Operand weak(const Tensor& x, double number);
 
+/// f(x) where x is not 0, else 0: powers whose slope at 0 would be infinite have the slope 0.
+template <class F>
+Tensor zero_or(const Tensor& x, F f) {
+  const Tensor none = x == 0;
+  return none.where(0, f(none.where(1, x)));
+}
+
 /// Whether other is not 0.
 Tensor truth_of(const Tensor& x, const Operand& other);
 /// `extreme` of both, or the one that is no NaN.
@@ -57,6 +64,8 @@ Tensor log1p_of_fraction(const Tensor& x);
 Tensor logaddexp_of(const Tensor& x, const Operand& other);
 Tensor logaddexp2_of(const Tensor& x, const Operand& other);
 Tensor xlogy_of(const Tensor& x, const Operand& other);
+Tensor asin_of(const Tensor& x);
+Tensor acos_of(const Tensor& x);
 Tensor hypot_of(const Tensor& x, const Operand& other);
 Tensor atan2_of(const Tensor& x, const Operand& other);
 Tensor atan_of(const Tensor& x);

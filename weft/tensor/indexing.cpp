@@ -347,7 +347,8 @@ Tensor Tensor::index(const std::vector<Index>& at, CallSite site) const {
   for (int64_t i = 0; i < place; ++i) order.push_back(p + i);
   for (int64_t i = 0; i < p; ++i) order.push_back(i);
   for (auto i = p + place; i < static_cast<int64_t>(shape.size()); ++i) order.push_back(i);
-  return picked.reshape(shape).permute(order);
+  // Row-major, whatever it was made of: a reshape of it is a view, captured or not.
+  return unshared(picked.reshape(shape).permute(order));
 }
 
 namespace {

@@ -255,8 +255,8 @@ Tensor kl_div(const Tensor& x, const Tensor& target, Reduction reduction, bool l
   if (log_target) {
     losses = target.exp() * (target - x);
   } else {
-    const Tensor some = target > 0;
-    losses = some.where(target * (some.where(target, 1).log() - x), 0);
+    const Tensor none = target == 0;
+    losses = none.where(0, target * (none.where(1, target).log() - x));
   }
   if (!batch_mean) return reduced(losses, reduction);
   return losses.sum() / static_cast<double>(x.size(0));
@@ -298,8 +298,9 @@ Tensor cosine_similarity(const Tensor& x, const Tensor& other, int64_t axis, dou
   const CallSiteScope site(at);
   const std::vector<Tensor> both = broadcast_tensors({x, other});
   const int64_t a = checked_axis("cosine_similarity", axis, both[0]);
-  const Tensor size = vector_norm(both[0], 2, a) * vector_norm(both[1], 2, a);
-  return (both[0] * both[1]).sum(a) / size.maximum(eps);
+  // Each length by itself: the product of two small ones is below eps long before one of them is.
+  const auto length = [&](const Tensor& y) { return vector_norm(y, 2, a).maximum(eps); };
+  return (both[0] * both[1]).sum(a) / (length(both[0]) * length(both[1]));
 }
 
 Tensor cosine_embedding_loss(const Tensor& x, const Tensor& other, const Tensor& target,

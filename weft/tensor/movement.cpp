@@ -328,7 +328,7 @@ Tensor Tensor::repeat(const Ints& counts, CallSite at) const {
     many.push_back(counts[i]), many.push_back(n);
     merged.push_back(n * counts[i]);
   }
-  return reshape(single).expand(many).reshape(merged);
+  return unshared(reshape(single).expand(many).reshape(merged));
 }
 
 Tensor Tensor::repeat_interleave(int64_t count, int64_t axis, CallSite at) const {
@@ -337,7 +337,7 @@ Tensor Tensor::repeat_interleave(int64_t count, int64_t axis, CallSite at) const
   if (count < 0) fail("repeat_interleave", "{} repeats: give at least 0", count);
   Dims many = dims();
   many.insert(static_cast<size_t>(a) + 1, count);
-  return unsqueeze(a + 1).expand(many).flatten(a, a + 1);
+  return unshared(unsqueeze(a + 1).expand(many).flatten(a, a + 1));
 }
 
 namespace {
@@ -367,13 +367,14 @@ Tensor rolled(const Tensor& x, int64_t shift, int64_t axis) {
 
 Tensor Tensor::roll(const Ints& shifts, const Axes& axes, CallSite at) const {
   const CallSiteScope site(at);
-  if (axes.empty() && shifts.size() == 1) return rolled(flatten(), shifts[0], 0).reshape(dims());
+  if (axes.empty() && shifts.size() == 1)
+    return unshared(rolled(flatten(), shifts[0], 0).reshape(dims()));
   if (axes.size() != shifts.size())
     fail("roll", "{} shifts for {} axes: give one shift for each axis", shifts.size(), axes.size());
   Tensor y = *this;
   for (size_t i = 0; i < axes.size(); ++i)
     y = rolled(y, shifts[i], checked_axis("roll", axes[i], *this));
-  return y;
+  return unshared(y);
 }
 
 Tensor Tensor::diagonal(int64_t offset, int64_t first, int64_t second, CallSite at) const {
@@ -395,8 +396,15 @@ Tensor Tensor::diagonal(int64_t offset, int64_t first, int64_t second, CallSite 
   const bool none = n == 0;  // outside the matrix, whose axes may be shorter than the offset
   square.emplace_back(none ? 0 : down, none ? 0 : down + n);
   square.emplace_back(none ? 0 : right, none ? 0 : right + n);
-  // Of n x n elements, those n + 1 apart.
-  return x.shrink(square).flatten(-2, -1).index({kEllipsis, Slice({}, {}, n + 1)});
+  // Of n x n elements, those n + 1 apart: a view, though all elements of a part of the matrix in a
+  // row are none.
+  const OpScope scope(x, at);
+  const Tensor part = x.shrink(square);
+  Extents flat = nodes_of(part.dims());
+  flat.pop_back();
+  flat.back() = scope.g.index(n * n);
+  NodeRef rows = build::reshape(scope.g, TensorAccess::chain(scope.g, part), flat);
+  return TensorAccess::view(part, rows).index({kEllipsis, Slice({}, {}, n + 1)});
 }
 
 }  // namespace weft

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "weft/tensor/access.h"
+#include "weft/tensor/elementwise.h"
 #include "weft/tensor/pooling.h"
 #include "weft/tensor/tables.h"
 #include "weft/tensor/windows.h"
@@ -190,7 +191,8 @@ Tensor lp_pool2d(const Tensor& x, double p, const Ints& kernel, const PoolOption
   const Ints k = pool_kernel("lp_pool2d", x, kernel);
   const Tensor y = x.cast(float_or_default(x.dtype()));
   const Tensor powers = y.pad(pool_padding("lp_pool2d", x, k, o)).pow(p);
-  return pool_windows("lp_pool2d", powers, k, o).sum(windows::last_axes(k.size())).pow(1 / p);
+  const Tensor total = pool_windows("lp_pool2d", powers, k, o).sum(windows::last_axes(k.size()));
+  return elementwise::zero_or(total, [p](const Tensor& sum) { return sum.pow(1 / p); });
 }
 
 // ---- pools to given sizes

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "weft/tensor/access.h"
+#include "weft/tensor/elementwise.h"
 
 namespace weft {
 
@@ -23,17 +24,6 @@ Tensor softmin(const Tensor& x, int64_t axis, CallSite at) {
   return (-x.cast(float_or_default(x.dtype()))).softmax(axis);
 }
 
-namespace {
-
-/// y(x) where x is above 0, else 0: roots, whose slope at 0 would be infinite.
-template <class Root>
-Tensor root_or_zero(const Tensor& x, Root root) {
-  const Tensor none = x == 0;
-  return none.where(0, root(none.where(1, x)));
-}
-
-}  // namespace
-
 Tensor vector_norm(const Tensor& x, double p, const Axes& axes, bool keepdim, CallSite at) {
   const CallSiteScope site(at);
   if (std::isnan(p)) fail("vector_norm", "p is {}: give a number, or an infinite one", p);
@@ -42,8 +32,13 @@ Tensor vector_norm(const Tensor& x, double p, const Axes& axes, bool keepdim, Ca
   if (p == 0) return (size != 0).sum(axes, keepdim).cast(out);
   if (std::isinf(p)) return (p > 0 ? size.max(axes, keepdim) : size.min(axes, keepdim)).cast(out);
   if (p == 1) return size.sum(axes, keepdim).cast(out);
-  const Tensor total = (p == 2 ? size * size : size.pow(p)).sum(axes, keepdim);
-  return root_or_zero(total, [p](const Tensor& s) { return p == 2 ? s.sqrt() : s.pow(1 / p); })
+  const auto power = [p](const Tensor& s) { return s.pow(p); };
+  const Tensor powers = p == 2  ? size * size
+                        : p < 1 ? elementwise::zero_or(size, power)
+                                : power(size);
+  const Tensor total = powers.sum(axes, keepdim);
+  return elementwise::zero_or(total,
+                              [p](const Tensor& s) { return p == 2 ? s.sqrt() : s.pow(1 / p); })
       .cast(out);
 }
 

@@ -208,7 +208,7 @@ Tensor of_numbers(const Tensor& x, const Operand& other, const Tensor& extreme) 
 }
 
 Tensor finite_of(const Tensor& x, double nan, double high, double low) {
-  if (!is_float(x.dtype())) return x;
+  if (!is_float(x.dtype())) return unshared(x);
   return traced("nan_to_num", x, {nan, high, low}, [=](const Tensor& y) {
     const double top = float_max(y.dtype());
     const auto limited = [top](double number) { return std::clamp(number, -top, top); };
@@ -219,11 +219,26 @@ Tensor finite_of(const Tensor& x, double nan, double high, double low) {
 
 // ---- trigonometric
 
+// With slopes of their own: at -1 and 1 those of the bodies would be 0 * inf.
+Tensor asin_of(const Tensor& x) {
+  const auto slope = [](const Tensor& a, const auto&...) { return ((1 - a) * (1 + a)).rsqrt(); };
+  return with_slope(x, [&](const Tensor& a) { return (a * slope(a)).atan(); }, slope);
+}
+
+Tensor acos_of(const Tensor& x) {
+  const auto value = [](const Tensor& a) { return 2 * ((1 - a) / (1 + a)).sqrt().atan(); };
+  return with_slope(x, value,
+                    [](const Tensor& a, const Tensor&) { return -((1 - a) * (1 + a)).rsqrt(); });
+}
+
 Tensor hypot_of(const Tensor& x, const Operand& other) {
   return Both(x, other).traced("hypot", [](const Tensor& a, const Tensor& b) {
-    const Tensor p = a.abs(), q = b.abs(), most = p.maximum(q);
-    const Tensor infinite = p.isinf() | q.isinf(), flat = infinite | (most == 0);
-    const Tensor ratio = flat.where(0, p.minimum(q) / flat.where(1, most));
+    // One of both and not their maximum, whose second derivative where they are equal is none of
+    // this function's; the other with its sign, which has a slope at 0.
+    const Tensor p = a.abs(), q = b.abs(), first = ~(p < q);  // NaN too
+    const Tensor most = first.where(p, q), least = first.where(b, a);
+    const Tensor infinite = p.isinf() | q.isinf(), flat = infinite | ((p == 0) & (q == 0));
+    const Tensor ratio = flat.where(0, least / flat.where(1, most));
     return infinite.where(INFINITY, most * (1 + ratio * ratio).sqrt());
   });
 }

@@ -145,7 +145,10 @@ Tensor between_elements(const Tensor& sorted, const Tensor& at, Interpolation ho
     case Interpolation::Linear: break;
   }
   const Tensor low = element(below), high = element(above);
-  return (below == above).where(low, low.lerp(high, (at - below).cast(low.dtype())));
+  // From the nearer one, so that an infinite neighbour makes the result infinite, not NaN.
+  const Tensor part = (at - below).cast(low.dtype()), step = high - low;
+  const Tensor between = (part < 0.5).where(low + step * part, high - step * (1 - part));
+  return ((below == above) | ((low == high) & low.isinf())).where(low, between);
 }
 
 Tensor quantile_of(const char* tag, const Tensor& given, const Tensor& q, int64_t axis,

@@ -106,19 +106,25 @@ def flipud(self: Tensor) -> Tensor:
     return self.flip(0)
 
 
+def _split_along(name: str, x: Tensor, sections: builtins.int | Sequence[builtins.int], axis: builtins.int) -> list[Tensor]:
+    if isinstance(sections, int) and sections > 0 and x.size(axis) % sections:
+        raise ArgumentError(f"[{name}] axis {axis} of shape {x.shape} has no {sections} equal parts: use tensor_split()")
+    return x.tensor_split(sections, axis)
+
+
 def hsplit(self: Tensor, sections: builtins.int | Sequence[builtins.int]) -> list[Tensor]:
-    """tensor_split() along axis 1, of one axis along that."""
-    return self.tensor_split(sections, 0 if self.ndim == 1 else 1)
+    """Equal parts, or those between places, along axis 1, of one axis along that."""
+    return _split_along("hsplit", self, sections, 0 if self.ndim == 1 else 1)
 
 
 def vsplit(self: Tensor, sections: builtins.int | Sequence[builtins.int]) -> list[Tensor]:
-    """tensor_split() along axis 0."""
-    return self.tensor_split(sections, 0)
+    """Equal parts, or those between places, along axis 0."""
+    return _split_along("vsplit", self, sections, 0)
 
 
 def dsplit(self: Tensor, sections: builtins.int | Sequence[builtins.int]) -> list[Tensor]:
-    """tensor_split() along axis 2."""
-    return self.tensor_split(sections, 2)
+    """Equal parts, or those between places, along axis 2."""
+    return _split_along("dsplit", self, sections, 2)
 
 
 def diagflat(self: Tensor, offset: builtins.int = 0) -> Tensor:
