@@ -299,14 +299,21 @@ int64_t CostModel::interleaved(const Access& a, const Tiling& tiling) const {
 }
 
 /// Whole registers from the first lane of a load to the last, at small equal distances, of which
-/// the lanes are permuted; 0 where lanes are loaded one by one.
+/// the lanes are permuted; 0 where lanes are loaded one by one, or where what lies between them are
+/// rows to transpose.
 int64_t CostModel::registers_across(const Access& a, size_t range, int64_t lanes) const {
   const int64_t apart = a.stride[range];
+  const DType dtype = a.node->dtype;
   if (a.is_store() || ((a.opaque | a.masked) & bit(range)) != 0 || apart < 2 || 2 * apart > lanes ||
-      !target_.permutes_pairs(a.node->dtype))
+      !target_.permutes_pairs(dtype))
     return 0;
-  const int64_t each = std::min<int64_t>(lanes, target_.lanes(a.node->dtype));
-  return ceil_div(apart * (each - 1) + 1, each) * ceil_div(lanes, each);
+  bool has_rows = false;
+  each(a.deps & ~a.opaque, [&](size_t r) {
+    has_rows |= a.stride[r] == 1 && info_.ranges[r].extent >= fewest_columns(dtype);
+  });
+  if (has_rows && turns_rows(target_, dtype, static_cast<int>(lanes))) return 0;
+  const int64_t part = std::min<int64_t>(lanes, target_.lanes(dtype));
+  return ceil_div(apart * (part - 1) + 1, part) * ceil_div(lanes, part);
 }
 
 int CostModel::along_rows(const Body& body, const Tiling& tiling) const {
@@ -368,7 +375,7 @@ double CostModel::port_cycles(const Body& body, const Tiling& tiling) const {
         alu += n * static_cast<double>(columns - 1) * kPermute;
       } else if (const int64_t registers =
                      registers_across(a, vector_range, tiling.ranges[vector_range].lanes)) {
-        one = kVector * static_cast<double>(registers);
+        one = kVector * static_cast<double>(registers) * lines_of(i, vector_range, lanes);
         alu += n * static_cast<double>(registers - 1) * kPermute;
       } else if (stores_in_order(info_, a) && stored_once(a, tiling)) {
         one = lanes, alu += n * lanes * (kExtract + kMask);
