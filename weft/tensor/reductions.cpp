@@ -33,9 +33,9 @@ Tensor vector_norm(const Tensor& x, double p, const Axes& axes, bool keepdim, Ca
   if (std::isinf(p)) return (p > 0 ? size.max(axes, keepdim) : size.min(axes, keepdim)).cast(out);
   if (p == 1) return size.sum(axes, keepdim).cast(out);
   const auto power = [p](const Tensor& s) { return s.pow(p); };
-  const Tensor powers = p == 2  ? size * size
-                        : p < 1 ? elementwise::zero_or(size, power)
-                                : power(size);
+  const Tensor powers = p == 2           ? size * size
+                        : p > 0 && p < 1 ? elementwise::zero_or(size, power)
+                                         : power(size);
   const Tensor total = powers.sum(axes, keepdim);
   return elementwise::zero_or(total,
                               [p](const Tensor& s) { return p == 2 ? s.sqrt() : s.pow(1 / p); })
