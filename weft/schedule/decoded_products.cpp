@@ -45,7 +45,7 @@ struct DecodedProduct {
   size_t summed, columns;         // axes of the product
   std::vector<size_t> rows = {};  // axes that the matrix does not have
   std::vector<NodeRef> leaves = {};
-  bool permuted = false;  // what the matrix is decoded from
+  bool permuted = false;  // most of what the matrix is decoded from
 };
 
 double bytes(NodeRef n) { return largest_numel(n->shape->span()) * bits(n->dtype) / 8; }
@@ -55,8 +55,8 @@ double bytes(NodeRef n) { return largest_numel(n->shape->span()) * bits(n->dtype
 struct Cone {
   std::vector<NodeRef> nodes, leaves;
   int work = 0;
-  double bytes = 0;       // of leaves, as far as they are read
-  bool permuted = false;  // what lies side by side is not of one row
+  double bytes = 0;     // of leaves, as far as they are read
+  double permuted = 0;  // of these where what lies side by side is not of one row
 };
 
 bool is_leaf(NodeRef n) {
@@ -68,11 +68,15 @@ bool is_leaf(NodeRef n) {
 /// add up.
 bool find_cone(NodeRef root, Cone& out) {
   NodeMap<double> read;  // elements
-  using Read = std::pair<NodeRef, double>;
+  struct Read {
+    NodeRef of;
+    double wanted;
+    bool permuted = false;  // by movement alone
+  };
   std::vector<Read> stack{{root, HUGE_VAL}};
   const double whole = largest_numel(root->shape->span());
   while (!stack.empty()) {
-    const auto [n, wanted] = stack.back();
+    const auto [n, wanted, permuted] = stack.back();
     stack.pop_back();
     if (is_index(n->dtype)) continue;
     const double elements = largest_numel(n->shape->span());
@@ -85,14 +89,15 @@ bool find_cone(NodeRef root, Cone& out) {
     if (is_leaf(n)) {
       if (first) out.leaves.push_back(n);
       out.bytes += more * bits(n->dtype) / 8;
+      if (permuted) out.permuted += more * bits(n->dtype) / 8;
       continue;
     }
     const bool full = first && 2 * elements >= whole;
     if (full) out.nodes.push_back(n);
-    out.permuted |= n->op == Op::Permute;
     out.work += is_alu(n->op) && n->op != Op::Bitcast && full;
     const double next = is_movement(n->op) ? more : HUGE_VAL;
-    for (size_t i = 0; i < evaluated_sources(n); ++i) stack.push_back({n->src(i), next});
+    const bool across = n->op == Op::Permute || (permuted && is_movement(n->op));
+    for (size_t i = 0; i < evaluated_sources(n); ++i) stack.push_back({n->src(i), next, across});
   }
   return !out.leaves.empty();
 }
@@ -148,7 +153,8 @@ bool is_decoded_product(Graph& g, NodeRef reduce, const Target& target,
     const Reading matrix(g, x->src(i));
     const double elements = matrix.elements();
     const double few = rows_in_registers(cone);
-    out = {reduce, x, x->src(i), summed, summed, {}, std::move(cone.leaves), cone.permuted};
+    const bool permuted = 2 * cone.permuted > cone.bytes;
+    out = {reduce, x, x->src(i), summed, summed, {}, std::move(cone.leaves), permuted};
     if (elements == largest_numel(of->shape->span()) &&
         largest_numel(x->shape->span()) > few * elements && has_rows(g, x->src(1 - i), matrix, out))
       return true;
