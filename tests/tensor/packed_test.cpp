@@ -155,6 +155,10 @@ TEST_F(Packed, Errors) {
        "[decode] Q4_0 decodes to a float, not i8; cast the result (");
   says([&] { decode(Tensor::zeros({36}), Codec::Q4_0, {64}); },
        "[decode] packed blocks are u8, not f32; bitcast them (");
+  says([&] { decode_interleaved(bytes, Codec::Q4_0, {2, 32}); },
+       "[decode_interleaved] (36,) of u8 is no Q4_0 (2, 32): give the bytes of what ");
+  says([&] { decode_interleaved(bytes.reshape({1, 9, 1, 4}), Codec::Q4_0, {2, 32}); },
+       "[decode_interleaved] (1, 9, 1, 4) of u8 is no Q4_0 (2, 32): give ");
   says(
       [&] { interleave_rows(bytes, Codec::Q4_0, {2, 32}, 2); },
       "[interleave_rows] 2 rows of Q4_0 (2, 32) cannot lie side by side, word by word: of matrices "

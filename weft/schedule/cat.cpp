@@ -48,8 +48,8 @@ bool has_wide_masks(NodeRef cat, const Target& target) {
 
 }  // namespace
 
-bool pays_writing(size_t parts, double numel, bool splits_vectors) {
-  const double masked = splits_vectors ? kMaskedLanes : kMasked;
+bool pays_writing(size_t parts, double numel, bool wide_masks) {
+  const double masked = wide_masks ? kMaskedLanes : kMasked;
   const auto count = static_cast<double>(parts);
   return count * masked * numel > count * kLaunch + kWrite * numel;
 }

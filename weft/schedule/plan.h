@@ -356,8 +356,9 @@ bool is_column_of_tiles(const Planner& plan, NodeRef words, const Use& use);
 NodeRef split_long_scan(Graph& g, NodeRef scan);
 
 /// Whether parts of `numel` elements together are better written to where they belong, a kernel for
-/// each, than computed under a mask at every element. Masks cost more where parts meet in a vector.
-bool pays_writing(size_t parts, double numel, bool splits_vectors);
+/// each, than computed under a mask at every element. `wide_masks`: parts meet in a vector,
+/// or lanes are rows.
+bool pays_writing(size_t parts, double numel, bool wide_masks);
 
 /// Whether joined parts are few and small: then select_parts(), else write_parts(), to a buffer
 /// that is_unwritten().

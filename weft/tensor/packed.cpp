@@ -114,6 +114,14 @@ Tensor interleave_rows(const Tensor& packed, Codec codec, const Dims& shape, int
 
 Tensor decode_interleaved(const Tensor& interleaved, Codec codec, const Dims& shape, CallSite at) {
   const CallSiteScope scope(at);
+  const bool words = interleaved.ndim() == 4 && interleaved.size(3) == kWord;
+  if (!words || !may_be_interleaved(codec, shape, interleaved.size(2))) {
+    fail(
+        "decode_interleaved",
+        "{} of {} is no {} {}: give the bytes of what interleave_rows() gives for that, (groups of "
+        "rows, words of a row, rows, 4)",
+        interleaved.dims().text(), name(interleaved.dtype()), name(codec), shape.text());
+  }
   const Tensor bytes = interleaved.permute({0, 2, 1, 3}).reshape({interleaved.numel()});
   check(bytes, codec, shape, DType::F32);
   return packed::PackedWeight{bytes, codec, true}.decoded(shape);

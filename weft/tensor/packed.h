@@ -53,7 +53,8 @@ bool may_be_interleaved(Codec codec, const Dims& shape, int64_t rows);
 /// words of a row, rows). Errors: those of decode(), and where it may not be.
 Tensor interleave_rows(const Tensor& packed, Codec codec, const Dims& shape, int64_t rows,
                        CallSite = CallSite::here());
-/// decode() of the bytes of that, (n / rows, words of a row, rows, 4) u8.
+/// decode() of the bytes of that, (n / rows, words of a row, rows, 4) u8. Errors: those of
+/// decode(), another rank, and matrices that may not be interleaved.
 Tensor decode_interleaved(const Tensor& interleaved, Codec codec, const Dims& shape,
                           CallSite = CallSite::here());
 
