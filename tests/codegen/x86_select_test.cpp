@@ -71,6 +71,20 @@ TEST_P(X86Select, FusedOperationsTakeNegationsIn) {
   }
 }
 
+TEST_P(X86Select, StepsOfTranspositionsWithinBlocksNeedNoTableOfPlaces) {
+  const Target target = make_target("x86", CpuFeatures::detect().up_to(GetParam()), 1);
+  if (!target.permutes_pairs(DType::F32)) GTEST_SKIP() << "registers transpose nothing";
+  const int lanes = target.lanes(DType::F32);
+  for (int64_t size = 1; size < lanes; size *= 2) {
+    const auto code = selected(
+        GetParam(), DType::F32, DType::F32, lanes, [&](ProgramBuilder& b, NodeRef x, NodeRef y) {
+          return b.emit(Op::Trn, DType::F32, {x, y}, {size, 1}, static_cast<uint16_t>(lanes));
+        });
+    EXPECT_EQ(count(code, {Form::VShufps}), size == 2) << size;
+    EXPECT_EQ(count(code, {Form::VPermT2D}), size != 2) << size;
+  }
+}
+
 TEST_P(X86Select, ExtremesOfNumbersNeedNoTestForNan) {
   auto with = [&](double v) {
     return selected(GetParam(), DType::F32, DType::F32, 8,

@@ -1,6 +1,8 @@
 // Steps of transpositions as instructions, for every size of blocks, against plain C++.
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "tests/device/programs.h"
 #include "tests/support/compiler/isa_levels.h"
 
@@ -45,6 +47,60 @@ void check(Device& device, DType dtype, int lanes) {
       device.copy_out(std::as_writable_bytes(std::span(got)), {buffers[0].get()});
       EXPECT_EQ(got, want);
     }
+}
+
+/// out: of each four lanes of a, and then of b, those with these numbers (0 to 3 of a, 4 to 7 of
+/// b).
+LinearProgram program_of_block(const std::array<int, 4>& block, int lanes) {
+  ProgramBuilder b("block");
+  NodeRef out = b.param(DType::F32, true), left = b.param(DType::F32), right = b.param(DType::F32);
+  NodeRef range = b.open(b.i32(1), Binding::Core);
+  NodeRef index = b.alu(Op::Mul, {range, b.i32(lanes)});
+  const NodeRef of[] = {b.load(left, index, lanes), b.load(right, index, lanes)};
+  std::vector<NodeRef> all;
+  for (int k = 0; k < lanes; ++k) {
+    const int place = block[static_cast<size_t>(k % 4)];
+    all.push_back(b.emit(Op::Lane, DType::F32, {of[place / 4]}, {k / 4 * 4 + place % 4}));
+  }
+  b.store(out, index, b.emit(Op::Vec, DType::F32, all, {}, static_cast<uint16_t>(lanes)));
+  b.close(range);
+  return b.build();
+}
+
+TEST(Trn, WithinBlocks) {
+  Context context(testing::quiet_options());
+  ContextScope scope(context);
+  constexpr int kLanes = 16;
+  for (const char* device_name : {"CPU:INTERP", "CPU:X86"}) {
+    Device& device = context.get<DeviceTable>().open(device_name);
+    // Words of both in turns, two of one before two of the other, and neither.
+    for (const std::array<int, 4> block :
+         {std::array{0, 4, 1, 5}, std::array{2, 6, 3, 7}, std::array{4, 0, 5, 1},
+          std::array{6, 2, 7, 3}, std::array{0, 1, 4, 5}, std::array{3, 1, 6, 6},
+          std::array{5, 4, 2, 0}, std::array{0, 2, 1, 3}, std::array{7, 4, 6, 5},
+          std::array{0, 4, 2, 6}, std::array{1, 2, 3, 4}, std::array{4, 0, 1, 5}}) {
+      SCOPED_TRACE(
+          strformat("{}: {} {} {} {}", device_name, block[0], block[1], block[2], block[3]));
+      Loaded loaded(device, {program_of_block(block, kLanes)});
+      std::vector<float> a(kLanes), b(kLanes), want(kLanes), got(kLanes);
+      for (size_t k = 0; k < kLanes; ++k)
+        a[k] = static_cast<float>(k), b[k] = static_cast<float>(100 + k);
+      for (size_t k = 0; k < kLanes; ++k) {
+        const auto place = static_cast<size_t>(block[k % 4]);
+        want[k] = (place < 4 ? a : b)[k / 4 * 4 + place % 4];
+      }
+      std::vector<std::shared_ptr<Buffer>> buffers;
+      for (std::vector<float>* x : {&got, &a, &b}) {
+        buffers.push_back(device.allocate(4 * kLanes));
+        device.copy_in({buffers.back().get()}, std::as_bytes(std::span(*x)));
+      }
+      std::vector<BufferSlice> slices;
+      for (auto& buffer : buffers) slices.push_back({buffer.get()});
+      loaded.run(0, slices, {}, 1);
+      device.copy_out(std::as_writable_bytes(std::span(got)), {buffers[0].get()});
+      EXPECT_EQ(got, want);
+    }
+  }
 }
 
 TEST(Trn, X86AndInterpreted) {

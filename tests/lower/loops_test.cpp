@@ -37,6 +37,24 @@ TEST(LowerLoops, InvariantLoadsAreHoisted) {
   }
 }
 
+TEST(LowerLoops, OperandsOfAChainWaitForItsTurn) {
+  // All of them at once would take a register each.
+  KernelBuilder k;
+  NodeRef i = k.range(4, 0), j = k.range(8, 1, Binding::Unroll);
+  NodeRef at = k.g.add(k.g.mul(i, k.index(8)), j);
+  NodeRef x = k.load(k.param(0, DType::F32, 32), at), y = k.load(k.param(1, DType::F32, 32), at);
+  k.store(k.param(2, DType::F32, 4), i, k.reduce(Fold::Add, k.g.mul(x, y), {j}));
+  const auto p = expect_same(
+      k.kernel(), {numbers(DType::F32, 32), numbers(DType::F32, 32, 2), zeros(DType::F32, 4)});
+  size_t loads = 0, products = 0;
+  for (NodeRef n : p.code) {
+    loads += n->op == Op::Load;
+    products += n->op == Op::MulAcc || (n->op == Op::Mul && is_float(n->dtype));
+    EXPECT_LE(loads, 2 * (products + 1)) << print_program(p);
+  }
+  EXPECT_EQ(products, 8u) << print_program(p);
+}
+
 TEST(LowerLoops, Sum) {
   KernelBuilder k;
   NodeRef i = k.range(3, 0), r = k.range(7, 1);

@@ -27,6 +27,7 @@ namespace {
 
 constexpr int64_t kHuge = int64_t{2} << 20;
 constexpr size_t kPage = 4096;
+thread_local int t_small_pages = 0;  // how many scopes there are
 
 // A little slack makes freed blocks fit the next request more often.
 size_t block_size(int64_t bytes, int64_t alignment) {
@@ -69,7 +70,8 @@ class HostMemory final : public Memory {
     if (before > 0) ::munmap(begin, before);
     if (before < kAlignment) ::munmap(begin + before + bytes, kAlignment - before);
     // Advice only: without huge pages everything works, slower.
-    ::madvise(begin + before, bytes / kAlignment * kAlignment, MADV_HUGEPAGE);
+    if (t_small_pages == 0)
+      ::madvise(begin + before, bytes / kAlignment * kAlignment, MADV_HUGEPAGE);
     mapped_.emplace(begin + before, bytes);
     return begin + before;
   }
@@ -78,6 +80,9 @@ class HostMemory final : public Memory {
 };
 
 }  // namespace
+
+SmallPagesScope::SmallPagesScope() { ++t_small_pages; }
+SmallPagesScope::~SmallPagesScope() { --t_small_pages; }
 
 std::string BufferLabel::text() const {
   const std::string where = short_text(made_);

@@ -43,6 +43,17 @@ class Memory {
   virtual bool addressable() const = 0;  ///< by the host: a block is its address
 };
 
+/// While one lives, large blocks of host memory that its thread asks for have small pages: for what
+/// is written once and read in order from then on. A virtual machine whose host takes back what is
+/// free waits for each huge page anew, and mostly has small ones from before.
+class SmallPagesScope {
+ public:
+  SmallPagesScope();
+  ~SmallPagesScope();
+  SmallPagesScope(const SmallPagesScope&) = delete;
+  SmallPagesScope& operator=(const SmallPagesScope&) = delete;
+};
+
 /// Who memory is for, in messages: "conv1.weight", "arena", "train.cpp:12". Put together when a
 /// message is.
 class BufferLabel {

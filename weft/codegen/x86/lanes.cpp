@@ -31,9 +31,6 @@ constexpr std::pair<int, Form> kVectorSplats[] = {{8, Form::VPbroadcastB},
 /// One of the lanes of 128 bits from a general register.
 constexpr std::pair<int, Form> kInsertions[] = {
     {8, Form::VPinsrB}, {16, Form::VPinsrW}, {32, Form::VPinsrD}, {64, Form::VPinsrQ}};
-/// Pieces of two registers in any order.
-constexpr std::pair<int, Form> kPairPermutations[] = {
-    {8, Form::VPermT2B}, {16, Form::VPermT2W}, {32, Form::VPermT2D}};
 
 }  // namespace
 
@@ -404,10 +401,7 @@ Vector X86Selector::strided(NodeRef n) {
   const int size = bits(n->dtype);
   Vector out{{}, size, n->lanes};
   NodeRef first = n->src(0);
-  const bool permutes = std::ranges::any_of(kPairPermutations, [&](const auto& row) {
-    return row.first == std::min(size, 32) && usable(row.second);
-  });
-  if (is_bool(n->dtype) || !permutes) return out;
+  if (is_bool(n->dtype) || !permutes_pairs(size)) return out;
   for (NodeRef s : n->src())
     if (s->op != Op::Load || s->src(0) != first->src(0) || !may_read_again(s)) return out;
   const int64_t distance = distance_between(n->src());
@@ -478,38 +472,6 @@ Vector X86Selector::vec(NodeRef n) {
   return load_vector(n->dtype, n->lanes, at);
 }
 
-/// Lanes of a and, from as many on as a register has, of b: the table of places counts pieces of 8,
-/// 16 or 32 bits.
-Reg X86Selector::pair_permuted(Reg a, Reg b, std::span<const int> from, int size, int width) {
-  const int unit = std::min(size, 32), each = size / unit;
-  std::vector<uint8_t> order;
-  for (const int lane : from)
-    for (int i = 0; i < each; ++i) {
-      order.push_back(static_cast<uint8_t>(lane * each + i));
-      order.resize(order.size() + static_cast<size_t>(unit / 8 - 1));
-    }
-  // Of what is turned, a copy: to load the places into a register of their own would cost more.
-  const Reg out = vector_of(width);
-  emit(Form::VMovaps, width, {out, a});
-  emit(usable_form(kPairPermutations, unit), width, {out, all_bytes(std::move(order), width), b});
-  return out;
-}
-
-Vector X86Selector::transposed(NodeRef n) {
-  const int size = bits(n->dtype), lanes = n->lanes;
-  const auto block = static_cast<int>(n->int_arg(0)), odd = static_cast<int>(n->int_arg(1));
-  const Layout l = layout(size, lanes);
-  WEFT_CHECK(l.parts == 1 && l.width == lanes * size, "trn of {} lanes in {} registers", lanes,
-             l.parts);
-  std::vector<int> from;
-  for (int k = 0; k < lanes; ++k) {
-    const bool of_b = k / block % 2 != 0;
-    from.push_back((of_b ? k - block + lanes : k) + odd * block);
-  }
-  const Reg a = vector(n->src(0)).parts[0], b = vector(n->src(1)).parts[0];
-  return {Parts{pair_permuted(a, b, from, size, l.width)}, size, lanes};
-}
-
 /// Lanes of a few vectors as long as the result, in any order; without parts where they are
 /// anything else, or no register.
 Vector X86Selector::chosen(NodeRef n) {
@@ -517,8 +479,8 @@ Vector X86Selector::chosen(NodeRef n) {
   const int size = bits(n->dtype), lanes = n->lanes;
   const Layout l = layout(size, lanes);
   Vector out{{}, size, lanes};
-  const bool has_form = usable(size == 8 ? Form::VPermT2B : Form::VPermT2D);
-  if (is_bool(n->dtype) || l.parts != 1 || l.width != lanes * size || !has_form) return out;
+  const bool whole = l.parts == 1 && l.width == lanes * size;
+  if (is_bool(n->dtype) || !whole || !permutes_pairs(size)) return out;
   SmallVector<NodeRef, kMost> vectors;
   for (NodeRef s : n->src()) {
     if (s->op != Op::Lane || s->src(0)->lanes != lanes) return out;

@@ -202,6 +202,10 @@ class X86Selector : X86Emitter {
   Reg piece(const Parts& parts, int bits, int lanes, int first, int count);
   Reg joined(Parts pieces, int bits);
   Reg joined_pair(NodeRef low, NodeRef high, int bits);
+  bool permutes_pairs(int size) const;
+  bool unpacked(Reg out, Reg a, Reg b, std::span<const int> words, int width);
+  Reg pair_permuted(Reg a, Reg b, std::span<const int> from, int size, int width);
+  Vector transposed(NodeRef n);
 
   // ---- tiles.cpp
   static bool is_tile(NodeRef n);
@@ -230,8 +234,6 @@ class X86Selector : X86Emitter {
   Vector strided(NodeRef n);
   Reg load_word(NodeRef load);
   Vector vec(NodeRef n);
-  Reg pair_permuted(Reg a, Reg b, std::span<const int> from, int size, int width);
-  Vector transposed(NodeRef n);
   Vector chosen(NodeRef n);
   Vector as_stored(NodeRef n);
   Reg lane(NodeRef vector, int k);
