@@ -428,6 +428,9 @@ const UserError kErrors[] = {
     {"[cov] takes variables (n, observations): got shape (1, 1, 1)", [] { cov(f({1, 1, 1})); }},
     {"[diff] -1 times: give at least 0", [] { diff(f({2}), -1); }},
     {"[tensor_split] 0 parts: give at least 1", [] { tensor_split(f({2}), 0); }},
+    {"[tensor_split] 4294967296 parts: a list of more than 16777216 tensors does not fit into "
+     "memory",
+     [] { tensor_split(f({0}), int64_t{1} << 32); }},
     {"[rot90] axes 0 and -2 are the same one", [] { rot90(f({2, 2}), 1, 0, -2); }},
     {"[diag_embed] axes 0 and -3 are the same one", [] { diag_embed(f({2, 2}), 0, 0, -3); }},
     {"[block_diag] there is nothing to join: give at least one tensor", [] { block_diag({}); }},

@@ -68,6 +68,14 @@ TEST(AttentionLikePyTorch, Stacks) {
                       [&](const Inputs& in) { return decoder(in[0], in[1]); });
 }
 
+TEST(Attention, NoBiasesAreAskedFor) {
+  TransformerDecoder net(1, 4, 2, {.feedforward = 6, .bias = false}, true);
+  for (const NamedTensor& named : state_dict(net)) {
+    EXPECT_EQ(named.name.find("bias"), std::string::npos) << named.name;
+  }
+  EXPECT_EQ(net(some_tensor({3, 1, 4}), some_tensor({2, 1, 4})).dims().text(), "(3, 1, 4)");
+}
+
 TEST(Attention, LayersStartApartAndDropWhileTraining) {
   TransformerEncoder net(2, 4, 2, {.feedforward = 6});
   EXPECT_NE(net.layers[0].linear1.weight.to_vector<float>(),

@@ -477,3 +477,16 @@ def test_a_draft_and_a_model_at_two_positions():
     np.testing.assert_array_equal(cache.numpy(), wanted_cache)
     np.testing.assert_array_equal(draft.numpy(), wanted_draft)
     assert step.captured
+
+
+def test_shares_of_quantiles_are_looked_at_in_captured_functions():
+    for q in (.3, [.1, .6], np.array([.25]), 1):
+        f = TinyJit(lambda x, q=q: x.quantile(q, 1).realize())
+        for k in range(4):
+            x = np.arange(12.0).reshape(3, 4) * (k + 1)
+            assert np.allclose(f(Tensor(x).realize()).numpy(), np.quantile(x, q, 1))
+    for wrong in (1.5, [.5, -.1], float("nan")):
+        with pytest.raises(ValueError, match="give shares from 0 to 1"):
+            Tensor([1.0, 2.0]).quantile(wrong)
+    with pytest.raises(TypeError, match="takes a number or a list"):
+        Tensor([1.0, 2.0]).quantile("a")

@@ -113,8 +113,9 @@ def test_attention_with_other_sizes_of_keys_and_causal():
             bad()
 
 
-TRANSFORMERS = [dict(batch_first=first, norm_first=norm, activation=how, bias=True)
-                for first, norm, how in ((False, False, "relu"), (True, True, "gelu"), (True, False, "gelu"))]
+TRANSFORMERS = [dict(batch_first=first, norm_first=norm, activation=how, bias=bias)
+                for first, norm, how, bias in ((False, False, "relu", True), (True, True, "gelu", True),
+                                               (True, False, "gelu", False))]
 
 
 @pytest.mark.parametrize("options", TRANSFORMERS, ids=str)

@@ -64,6 +64,7 @@ def test_starts_of_weights():
     assert nn.Conv2d(4, 8, 3).weight.shape == (8, 4, 3, 3) and nn.Embedding(10, 3).weight.shape == (10, 3)
     assert nn.BatchNorm(3).running_mean.requires_grad is False
     assert list(state.get_state_dict(nn.BatchNorm2d(3))) == ["weight", "bias", "num_batches_tracked", "running_mean", "running_var"]
+    assert list(state.get_state_dict(nn.BatchNorm2d(3, track_running_stats=False))) == ["weight", "bias"]
 
 
 def test_embedding_and_layernorm2d():

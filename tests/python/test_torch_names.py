@@ -357,6 +357,13 @@ def test_bad_arguments_fail_as_torchs(at):
     assert any(isinstance(raised[0], kind) and isinstance(raised[1], kind) for kind in kinds), raised
 
 
+@pytest.mark.parametrize("call", [lambda: Tensor(A).mm([[1.0]]), lambda: Tensor.bmm(Tensor(CUBE), mat2=3), lambda: Tensor(A).view_as(5),
+                                  lambda: Tensor(A).type_as("f32"), lambda: Tensor.ravel([1.0]), lambda: Tensor(A).nextafter(2.0)])
+def test_what_is_no_tensor_is_a_type_error(call):
+    with pytest.raises(TypeError, match=r"must be a Tensor, not \w+; make one"):
+        call()
+
+
 def test_every_name_has_a_case():
     assert torch_names.members().keys() - COVERED == set()
     assert {name for name in ELSEWHERE if not hasattr(Tensor, name)} == set()

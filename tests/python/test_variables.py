@@ -51,3 +51,12 @@ def test_reshape_to_another_number_of_elements():
 
 def test_one_hot_without_a_number_of_classes():
     assert Tensor([1, 0, 2]).one_hot().tolist() == [[0, 1, 0], [1, 0, 0], [0, 0, 1]]
+
+
+def test_gradients_of_neighbours_whose_number_depends_on_the_size():
+    whole = np.arange(20, dtype=np.float32).reshape(10, 2)
+    n = Variable("n", 1, 10)
+    for size in (7, 1, 10, 2):
+        x = Tensor(whole)[:n.bind(size)].contiguous()
+        (slope,) = (x.roll(3, 0) * Tensor(whole)[:n.bind(size)]).sum().gradient(x)
+        assert np.array_equal(slope.numpy(), np.roll(whole[:size], -3, 0))

@@ -94,6 +94,27 @@ TEST_F(Losses, OfTwoClasses) {
     EXPECT_TRUE(std::isfinite(slope));
 }
 
+TEST_F(Losses, SlopesAtInfinity) {
+  const Tensor x = Tensor::of({INFINITY, -INFINITY, 1.0f, 0.25f, NAN}), y = x.zeros_like();
+  const auto slopes = [&](const Tensor& loss) { return loss.sum().gradient({x})[0]; };
+  expect_near(slopes(huber_loss(x, y, 1, Reduction::None)), {1, -1, 1, 0.25, 0});
+  expect_near(slopes(smooth_l1_loss(x, y, 0.5, Reduction::None)), {1, -1, 1, 0.5, 0});
+}
+
+TEST_F(Losses, OfTwoClassesAtInfinity) {
+  const Tensor x = Tensor::of({INFINITY, -INFINITY, 0.0f, INFINITY, -INFINITY});
+  const Tensor y = Tensor::of({0.5f, 0.5f, 0.5f, 0.0f, 1.0f});
+  for (const double weight : {1.0, 3.0}) {
+    const Tensor z = binary_crossentropy_logits(
+        x, y, {.pos_weight = Tensor(weight), .reduction = Reduction::None});
+    expect_near(z, {INFINITY, INFINITY, (1 + weight) / 2 * std::log(2.0), INFINITY, INFINITY});
+    expect_near(z.sum().gradient({x})[0], {0.5, -weight / 2, (1 - weight) / 4, 1, -weight});
+  }
+  const Tensor z = binary_crossentropy_logits(x, y, {.reduction = Reduction::None});
+  expect_near(z, {INFINITY, INFINITY, std::log(2.0), INFINITY, INFINITY});
+  expect_near(z.sum().gradient({x})[0], {0.5, -0.5, 0, 1, -1});
+}
+
 TEST_F(Losses, OfDistances) {
   const Tensor x = Tensor::of({{1.0f, 0.0f}, {0.0f, 2.0f}}),
                y = Tensor::of({{1.0f, 1.0f}, {0.0f, -1.0f}});

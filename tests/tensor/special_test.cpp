@@ -179,6 +179,29 @@ TEST_F(Special, GradientsStayFiniteWhereTheyAre) {
   EXPECT_EQ(slope(x.abs()), (std::vector<double>{0, 1, -1}));
 }
 
+TEST_F(Special, SlopesAtPoles) {
+  const Tensor x =
+      Tensor::from(std::vector<double>{5e-324, 0.0, -0.0, -1, -7, -1e20, INFINITY}, {7});
+  const auto slopes = [&](const Tensor& y) { return values(y.sum().gradient({x})[0]); };
+  expect_near(x.digamma(), {-INFINITY, -INFINITY, INFINITY, NAN, NAN, NAN, INFINITY});
+  const std::vector<double> steep = slopes(x.digamma());
+  for (size_t i = 0; i < 6; ++i) EXPECT_EQ(steep[i], INFINITY) << i;
+  EXPECT_EQ(slopes(x.lgamma())[2], INFINITY);  // falls from infinity on the right of 0, rises to it
+  const Tensor single = Tensor::of({1e-45f, 0.0f, -1.0f});
+  for (const double slope : values(single.digamma().sum().gradient({single})[0]))
+    EXPECT_EQ(slope, INFINITY);
+  for (const double slope : values(single.sinc().sum().gradient({single})[0])) {
+    EXPECT_TRUE(std::isfinite(slope));
+  }
+  EXPECT_EQ(slopes(x.sinc())[0], 0);
+}
+
+TEST_F(Special, LgammaOfSubnormals) {
+  const std::vector<double> at{5e-324, 1e-310, -1e-310, 1e-300, -1e-20, 2e-20, 1e-19};
+  const std::vector<double> found = values(Tensor::from(at, {at.size()}).lgamma());
+  for (size_t i = 0; i < at.size(); ++i) EXPECT_NEAR(found[i] / std::lgamma(at[i]), 1, 1e-14) << i;
+}
+
 TEST_F(Special, SignsOfZero) {
   const Tensor zeros = Tensor::of({0.0f, -0.0f, -NAN});
   EXPECT_EQ(shown(zeros.signbit()), "bool (3) [false, true, true]");

@@ -48,6 +48,12 @@ HeadOptions head_options(const TransformerOptions& o) {
   return {.dropout = o.dropout, .bias = o.bias, .batch_first = o.batch_first};
 }
 
+LayerNorm norm_of(int64_t dim, const TransformerOptions& o, CallSite at) {
+  LayerNorm norm(Ints(dim), o.eps, true, at);
+  if (!o.bias) norm.bias = Tensor();
+  return norm;
+}
+
 // x + part(x) with the norm on either side of it.
 template <class Part>
 Tensor residual(const Tensor& x, const LayerNorm& norm, const TransformerOptions& o, Part part) {
@@ -68,7 +74,7 @@ void append_layers(std::vector<Layer>& layers, std::vector<LayerNorm>& norm, int
                    int64_t dim, int64_t heads, const TransformerOptions& options, bool final_norm) {
   check_positive("transformer", "the number of layers", count);
   for (int64_t i = 0; i < count; ++i) layers.emplace_back(dim, heads, options);
-  if (final_norm) norm.emplace_back(Ints(dim), options.eps);
+  if (final_norm) norm.push_back(norm_of(dim, options, CallSite::here()));
 }
 
 // "norm", not "norm.0": PyTorch has one or none.
@@ -163,8 +169,8 @@ TransformerEncoderLayer::TransformerEncoderLayer(int64_t dim, int64_t heads,
       self_attn(dim, heads, head_options(given), at),
       linear1(dim, given.feedforward, given.bias, at),
       linear2(given.feedforward, dim, given.bias, at),
-      norm1(Ints(dim), given.eps, true, at),
-      norm2(Ints(dim), given.eps, true, at) {}
+      norm1(norm_of(dim, given, at)),
+      norm2(norm_of(dim, given, at)) {}
 
 Tensor TransformerEncoderLayer::operator()(const Tensor& x, const Visible& visible,
                                            CallSite at) const {
@@ -189,9 +195,9 @@ TransformerDecoderLayer::TransformerDecoderLayer(int64_t dim, int64_t heads,
       multihead_attn(dim, heads, head_options(given), at),
       linear1(dim, given.feedforward, given.bias, at),
       linear2(given.feedforward, dim, given.bias, at),
-      norm1(Ints(dim), given.eps, true, at),
-      norm2(Ints(dim), given.eps, true, at),
-      norm3(Ints(dim), given.eps, true, at) {}
+      norm1(norm_of(dim, given, at)),
+      norm2(norm_of(dim, given, at)),
+      norm3(norm_of(dim, given, at)) {}
 
 Tensor TransformerDecoderLayer::operator()(const Tensor& x, const Tensor& memory,
                                            const Visible& visible, const Visible& memory_visible,

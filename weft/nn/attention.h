@@ -58,7 +58,7 @@ struct TransformerOptions {
   double eps = 1e-5;  // of the norms
   bool batch_first = false;
   bool norm_first = false;  // normalise what a part takes, not the sum that it gives
-  bool bias = true;         // of everything but the norms
+  bool bias = true;         // of everything, the norms, too
 };
 
 // Attention of x with itself, then two Linears, each with a norm and added to what it took. x

@@ -102,7 +102,7 @@ Tensor LayerNorm::operator()(const Tensor& x, CallSite at) const {
   }
   const Tensor y = x.layernorm(axes, eps);
   if (!weight.defined()) return y;
-  return y * weight + bias;
+  return bias.defined() ? y * weight + bias : y * weight;
 }
 void LayerNorm::visit(StateVisitor& v) {
   v("weight", weight);

@@ -39,13 +39,30 @@ Interpolation interpolation_of(const std::string& name) {
        name);
 }
 
+double share_of(nb::handle x) {
+  double share = 0;
+  if (!nb::try_cast(x, share))
+    throw nb::type_error("quantile(): q takes a number or a list of them");
+  return share;
+}
+
+/// Python's numbers in q, which may be an array. Nothing is read back from a tensor: a function
+/// that is being captured must not.
+std::vector<double> numbers_in(nb::handle q) {
+  const nb::object plain = nb::hasattr(q, "tolist") ? q.attr("tolist")() : nb::borrow(q);
+  if (!nb::isinstance<nb::list>(plain) && !nb::isinstance<nb::tuple>(plain))
+    return {share_of(plain)};
+  std::vector<double> numbers;
+  for (nb::handle x : plain) numbers.push_back(share_of(x));
+  return numbers;
+}
+
 /// Numbers are looked at; of a tensor, those outside of [0, 1] give NaN.
 Tensor shares(nb::handle q) {
   if (const Tensor* t = tensor_in(q.ptr())) return *t;
-  const Tensor t = tensor_from_object(q.ptr(), DType::F64);
-  for (const double share : t.to_vector<double>())
+  for (const double share : numbers_in(q))
     if (!(share >= 0 && share <= 1)) fail("quantile", "q is {}: give shares from 0 to 1", share);
-  return t;
+  return tensor_from_object(q.ptr(), DType::F64);
 }
 
 using Quantile = Tensor (*)(const Tensor&, const Tensor&, int64_t, bool, Interpolation, CallSite);

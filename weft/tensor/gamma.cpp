@@ -26,6 +26,9 @@ constexpr double kTenTop[] = {10,      405,     6960,    66150,   379638,
 constexpr double kTenBottom[] = {1,      45,      870,     9450,   63273, 269325,
                                  723680, 1172700, 1026576, 362880, 0};
 
+// Below it 1 / x is digamma(x) within f64's rounding but for the sign, and the logarithm lgamma(x).
+constexpr double kTiny = 1e-20;
+
 Tensor quotient(const Tensor& x, std::span<const double> top, std::span<const double> bottom) {
   return horner(x, top) / horner(x, bottom);
 }
@@ -44,16 +47,17 @@ Tensor far_digamma(const Tensor& x) {
 Tensor pi_times(const Tensor& x) { return (x - x.trunc()) * std::numbers::pi; }
 
 // From 1/2 on log gamma(x) is (x - 1/2) log(x + 13/2) - (x + 13/2) + log(2 pi) / 2 + log sum; below
-// it by reflection: gamma(x) gamma(1 - x) = pi / sin(pi x).
+// it by reflection: gamma(x) gamma(1 - x) = pi / sin(pi x); next to 0 it is -log |x|.
 Tensor double_lgamma(const Tensor& given) {
-  const Tensor infinite = given.isinf(), x = infinite.where(1, given);
+  const Tensor infinite = given.isinf(), x = infinite.where(1, given), size = x.abs();
   const Tensor left = x < 0.5, a = left.where(1 - x, x), t = a + 6.5;
   // Beyond 1e17 the sum is what it is there, and its powers do not overflow.
   const Tensor sum = quotient(a.minimum(1e17), kLanczosTop, kLanczosBottom);
   const Tensor main = (a - 0.5) * t.log() - t + 0.9189385332046727;
   const Tensor sine = pi_times(left.where(x, 0.5)).sin().abs();
-  const Tensor rest = left.where(std::numbers::pi / sine / sum, sum).log();
-  return infinite.where(INFINITY, left.where(rest - main, main + rest));
+  const Tensor tiny = size < kTiny, far = left.where(std::numbers::pi / sine / sum, sum);
+  const Tensor rest = tiny.where(size, far).log();
+  return infinite.where(INFINITY, tiny.where(-rest, left.where(rest - main, main + rest)));
 }
 
 // tools/minimax, highest power first. log gamma(2 + x) / (x (x + 1)) on [-1, 1]: relative error
@@ -100,15 +104,21 @@ Tensor lgamma_of(const Tensor& given) {
   return with_gradient(value, gradient, {given})[0];
 }
 
-// digamma(x) = digamma(x + 1) - 1 / x; on the left digamma(1 - x) - pi / tan(pi x).
+// digamma(x) = digamma(x + 1) - 1 / x; on the left digamma(1 - x) - pi / tan(pi x). At the poles it
+// is minus one by the distance, 0: NaN but for x = 0, where zero has a sign, and its slope is
+// infinite.
 Tensor digamma_of(const Tensor& given) {
-  const Tensor x = given.cast(DType::F64), left = x < 0, a = left.where(1 - x, x), near = a < 10;
+  const Tensor exact = given.cast(DType::F64), tiny = exact.abs() < kTiny;
+  const Tensor pole = (exact < 0) & (exact == exact.trunc()), at_pole = tiny | pole;
+  const Tensor x = at_pole.where(1, exact);
+  const Tensor left = x < 0, a = left.where(1 - x, x), near = a < 10;
   const Tensor below = near.where(quotient(near.where(a, 1), kTenTop, kTenBottom), 0);
   const Tensor right = far_digamma(near.where(a + 10, a)) - below;
-  const Tensor pole = left & (x == x.trunc());
-  const Tensor tangent = pi_times((left & ~pole).where(x, 0.5)).tan();
+  const Tensor tangent = pi_times(left.where(x, 0.5)).tan();
   const Tensor y = left.where(right - std::numbers::pi / tangent, right);
-  return pole.where(NAN, y).cast(given.dtype());
+  const Tensor distance = at_pole.where(tiny.where(exact, exact - exact.trunc()), 1);
+  const Tensor steep = -1 / distance + tiny.where(0.0, NAN).cast(DType::F64);
+  return at_pole.where(steep, y).cast(given.dtype());
 }
 
 }  // namespace weft::elementwise

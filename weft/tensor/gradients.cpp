@@ -110,9 +110,10 @@ void shrink(Backward& b) {
   AxisList between;
   for (size_t i = 0; i < rank; ++i) {
     NodeRef size = b.n->dim(i), one = b.g.index(1), step = b.g.index(b.n->int_arg(i));
-    // Places taken by `size` elements, step apart: none when there is no element.
+    // Places taken by `size` elements, step apart: none when there is no element, which the formula
+    // says by itself of neighbours, so that their sizes stay sums that cancel.
     NodeRef taken = b.g.add(b.g.mul(b.g.sub(size, one), step), one);
-    if (size->vmin < 1) taken = b.g.alu(Op::Max, {taken, b.g.index(0)});
+    if (size->vmin < 1 && b.n->int_arg(i) > 1) taken = b.g.alu(Op::Max, {taken, b.g.index(0)});
     after.push_back(b.g.sub(b.g.sub(x->dim(i), begin[i]), taken));
     between.push_back(b.n->int_arg(i) - 1);
   }

@@ -191,10 +191,13 @@ Tensor binary_crossentropy_logits(const Tensor& x, const Tensor& target, const B
                                   CallSite at) {
   const CallSiteScope site(at);
   require_same_shape("binary_crossentropy_logits", x, target);
-  // softplus(x) - x * y, which overflows for no x.
-  const Tensor losses = o.pos_weight.defined()
-                            ? (1 - target) * x + (1 + (o.pos_weight - 1) * target) * (-x).softplus()
-                            : x.softplus() - product(x, target);
+  // With w = pos_weight: (1 - y) softplus(x) + w y softplus(-x), of which the part that grows with
+  // |x| is taken out: both parts are positive for y in [0, 1], so infinite x give no NaN there.
+  const auto [a, y] = in_floats(x, target);
+  const Tensor below = a < 0, away = below.where(a, -a).softplus();
+  const bool even = !o.pos_weight.defined();
+  const Tensor growth = below.where(even ? -y : -o.pos_weight * y, 1 - y);
+  const Tensor losses = growth * a + (even ? away : (1 + (o.pos_weight - 1) * y) * away);
   return reduced(o.weight.defined() ? losses * o.weight : losses, o.reduction);
 }
 
@@ -234,8 +237,9 @@ Tensor huber_loss(const Tensor& x, const Tensor& target, double delta, Reduction
   const CallSiteScope site(at);
   require_same_shape("huber_loss", x, target);
   if (!(delta > 0)) fail("huber_loss", "delta is {}: it must be above 0", delta);
-  const Tensor d = difference(x, target).abs();
-  return reduced((d <= delta).where(d * d * 0.5, (d - delta / 2) * delta), reduction);
+  // The square of what is not taken stays finite: its slope would be 0 times infinity.
+  const Tensor d = difference(x, target).abs(), near = d.clamp(0, delta);
+  return reduced((d > delta).where((d - delta / 2) * delta, near * near * 0.5), reduction);
 }
 
 Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, double beta, Reduction reduction,

@@ -15,9 +15,15 @@ std::vector<Tensor> unbind(const Tensor& x, int64_t axis, CallSite at) {
   return slices;
 }
 
+// Some gigabytes of tensors, empty ones among them.
+constexpr int64_t kMostPieces = int64_t{1} << 24;
+
 std::vector<Tensor> tensor_split(const Tensor& x, int64_t parts, int64_t axis, CallSite at) {
   const CallSiteScope site(at);
   if (parts < 1) fail("tensor_split", "{} parts: give at least 1", parts);
+  if (parts > kMostPieces)
+    fail("tensor_split", "{} parts: a list of more than {} tensors does not fit into memory", parts,
+         kMostPieces);
   const int64_t n = x.size(axis);
   std::vector<int64_t> sizes;
   for (int64_t i = 0; i < parts; ++i) sizes.push_back(n / parts + (i < n % parts ? 1 : 0));

@@ -38,7 +38,7 @@ def digamma(x):
     if x <= 0 or math.isinf(x):
         whole = x == math.floor(x) if math.isfinite(x) else x < 0
         if x == 0 or whole or math.isinf(x):
-            return -math.inf if x == 0 else math.nan if x < 0 else x
+            return math.copysign(math.inf, -math.copysign(1, x)) if x == 0 else math.nan if x < 0 else x
         return float(digamma(1 - x)) - math.pi / math.tan(math.pi * math.fmod(x, 1))
     below = 0.0
     while x < 20:

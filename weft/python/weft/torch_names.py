@@ -4,6 +4,7 @@ IN_PLACE are names of methods whose result is written to the tensor itself: x.ad
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 import typing
 from typing import Any
@@ -442,10 +443,25 @@ def _written(name: str, method: Any) -> Any:
     return in_place
 
 
+def _of_tensors(f: Any) -> Any:
+    """f, which raises a TypeError for what is no Tensor where its annotations want one, as the methods in C++ do."""
+    wanted = [(i, name) for i, name in enumerate(inspect.signature(f).parameters) if f.__annotations__.get(name) == "Tensor"]
+
+    @functools.wraps(f)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        for i, name in wanted:
+            given = args[i] if i < len(args) else kwargs.get(name)
+            if not isinstance(given, Tensor) and (i < len(args) or name in kwargs):
+                raise TypeError(f"{f.__name__}(): {name} must be a Tensor, not {type(given).__name__}; "
+                                "make one with Tensor(...)")
+        return f(*args, **kwargs)
+    return checked
+
+
 def members() -> dict[str, Any]:
     """By name, what is put on Tensor."""
     here = dict(globals())
-    found = {name: f for name, f in here.items() if getattr(f, "__module__", None) == __name__ and callable(f)
+    found = {name: _of_tensors(f) for name, f in here.items() if getattr(f, "__module__", None) == __name__ and callable(f)
              and not name.startswith("_") and name != "members"}
     found |= {name: found.get(other) or getattr(Tensor, other) for name, other in ALIASES.items()}
     found |= {f"{name}_": _written(f"{name}_", found.get(name) or getattr(Tensor, name)) for name in IN_PLACE}

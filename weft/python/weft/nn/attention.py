@@ -99,7 +99,7 @@ class _TransformerLayer:
         self.activation, self.dropout, self.norm_first = activation, dropout, norm_first
         self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first)
         self.linear1, self.linear2 = Linear(d_model, dim_feedforward, bias), Linear(dim_feedforward, d_model, bias)
-        self.norm1, self.norm2 = LayerNorm(d_model, layer_norm_eps), LayerNorm(d_model, layer_norm_eps)
+        self.norm1, self.norm2 = (LayerNorm(d_model, layer_norm_eps, bias=bias) for _ in range(2))
 
     def _residual(self, x: Tensor, norm: LayerNorm, part: Any) -> Tensor:
         if self.norm_first:
@@ -136,7 +136,7 @@ class TransformerDecoderLayer(_TransformerLayer):
                  norm_first: bool = False, bias: bool = True) -> None:
         super().__init__(d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias)
         self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first)
-        self.norm3 = LayerNorm(d_model, layer_norm_eps)
+        self.norm3 = LayerNorm(d_model, layer_norm_eps, bias=bias)
 
     def __call__(self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,
                  tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None,

@@ -35,8 +35,8 @@ class BatchNorm:
         self.eps, self.momentum, self.track_running_stats = eps, momentum, track_running_stats
         self.weight = Tensor.ones(sz) if affine else None
         self.bias = Tensor.zeros(sz) if affine else None
-        self.num_batches_tracked = Tensor(0, dtype=dtypes.int64, requires_grad=False)
         if track_running_stats:
+            self.num_batches_tracked = Tensor(0, dtype=dtypes.int64, requires_grad=False)
             self.running_mean = Tensor.zeros(sz, requires_grad=False)
             self.running_var = Tensor.ones(sz, requires_grad=False)
 
@@ -173,18 +173,20 @@ InstanceNorm1d = InstanceNorm2d = InstanceNorm3d = InstanceNorm
 class LayerNorm:
     """Normalises the last axes, as many as normalized_shape has. Ba, Kiros and Hinton 2016."""
 
-    def __init__(self, normalized_shape: Any, eps: float = 1e-5, elementwise_affine: bool = True) -> None:
+    def __init__(self, normalized_shape: Any, eps: float = 1e-5, elementwise_affine: bool = True,
+                 bias: bool = True) -> None:
         self.normalized_shape = _pair(normalized_shape, 1)
         self.axis, self.eps = tuple(range(-len(self.normalized_shape), 0)), eps
         self.elementwise_affine = elementwise_affine
         self.weight = Tensor.ones(*self.normalized_shape) if elementwise_affine else None
-        self.bias = Tensor.zeros(*self.normalized_shape) if elementwise_affine else None
+        self.bias = Tensor.zeros(*self.normalized_shape) if elementwise_affine and bias else None
 
     def __call__(self, x: Tensor) -> Tensor:
         if tuple(x.shape[-len(self.normalized_shape):]) != self.normalized_shape:
             raise ValueError(f"the last axes of {x.shape} are not {self.normalized_shape}")
         y = x.layernorm(axis=self.axis, eps=self.eps)
-        return y if self.weight is None or self.bias is None else y * self.weight + self.bias
+        y = y if self.weight is None else y * self.weight
+        return y if self.bias is None else y + self.bias
 
 
 class LayerNorm2d(LayerNorm):
