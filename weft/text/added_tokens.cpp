@@ -116,6 +116,7 @@ void AddedTokens::cut(std::string_view text, bool is_normalized, bool parse_spec
     if (!match) break;
     from = match->end;
     size_t begin = match->begin, end = match->end;
+    if (begin < last) continue;  // in the spaces that the one before it took
     if (match->token->lstrip) begin = std::max(spaces_before(text, begin, 0), last);
     if (match->token->rstrip) end = spaces_behind(text, end);
     if (last < begin) sink(text.substr(last, begin - last), last == 0, -1);
