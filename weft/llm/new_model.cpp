@@ -66,6 +66,8 @@ void check(const NewModel& m, std::string_view what) {
   unless(c.rope.scaling == Rope::Scaling::None, "rotary positions are scaled");
   unless(c.rope.size == 0 || c.rope.size == c.head_dim, "a part of a head is turned only");
   unless(c.experts.count == 0, "it has experts");
+  unless(c.activation == (c.family == "gpt2" ? Activation::GeluTanh : Activation::Silu),
+         "its activation is not the family's, which GGUF files cannot say");
   unless(c.window == 0 || c.local.empty(), "it has sliding windows");
   unless(c.family != "gpt2" || c.head_dim * c.heads == c.dim, "heads do not divide the width");
   unless(c.family != "gpt2" || m.tied, "a gpt2's output is its table of tokens");
