@@ -52,7 +52,8 @@ std::string known_shapes() {
 Config config_of(const NewModelShape& s, int64_t vocabulary) {
   Config c;
   c.family = s.family;
-  c.activation = find_family(s.family, false)->activation;  // model_types are called as families are
+  c.activation =
+      find_family(s.family, false)->activation;  // model_types are called as families are
   c.layers = s.layers, c.dim = s.dim, c.heads = s.heads, c.kv_heads = s.kv_heads;
   c.head_dim = s.dim / s.heads, c.ffn = s.ffn, c.context = s.context, c.vocabulary = vocabulary;
   return c;
