@@ -62,7 +62,9 @@ TEST_F(LlmCommand, Quantises) {
   const Outcome outcome = weft({"quantize", model, "--type", "Q4_K_M", "-o", made});
   ASSERT_EQ(outcome.code, kExitOk) << outcome.text();
   EXPECT_TRUE(has(weft({"run", made, "-p", "a", "-n", "2", "--ignore-end", "--json"}), "tokens"));
-  EXPECT_TRUE(has(weft({"quantize", made, "--type", "Q2_K", "-o", made}), "--requantize"));
+  EXPECT_TRUE(has(weft({"quantize", made, "--type", "Q2_K", "-o", at("b.gguf")}), "--requantize"));
+  EXPECT_TRUE(has(weft({"quantize", model, "--type", "Q4_0", "-o", at("./m.gguf")}),
+                  "is what it would be made of: name another place"));
   EXPECT_TRUE(has(weft({"quantize", at("none"), "--type", "Q2_K", "-o", made}),
                   "is neither a GGUF file nor a folder"));
 }

@@ -61,6 +61,58 @@ TEST(LlmConfig, LocalLayers) {
   EXPECT_TRUE(listed.is_local(1));
 }
 
+TEST(LlmConfig, LocalLayersThatNoListNames) {
+  const auto locals = [](std::string_view type, std::string_view more) {
+    const Config c =
+        read_config(json(std::string(R"(, "sliding_window": 8)") + std::string(more), type));
+    return std::pair(c.is_local(0), c.is_local(1));
+  };
+  const std::string used = R"(, "use_sliding_window": true, "max_window_layers": 1)";
+  const std::string experts = used + R"(, "num_experts": 4, "num_experts_per_tok": 2,
+      "moe_intermediate_size": 16)";
+  EXPECT_EQ(locals("qwen2", used), std::pair(false, true));
+  EXPECT_EQ(locals("qwen3", used), std::pair(false, true));
+  EXPECT_EQ(locals("qwen2_moe", experts), std::pair(true, false));
+  EXPECT_EQ(locals("qwen3_moe", experts), std::pair(true, true));
+  EXPECT_EQ(locals("qwen2", ""), std::pair(false, false));
+  EXPECT_EQ(locals("llama", ""), std::pair(false, false));
+  EXPECT_EQ(locals("mistral", ""), std::pair(true, true));
+}
+
+TEST(LlmConfig, WhatFamiliesHaveWhereFilesSayNothing) {
+  EXPECT_EQ(read_config(json("")).norm_epsilon, 1e-6);
+  EXPECT_EQ(read_config(json("", "phi3")).norm_epsilon, 1e-5);
+  EXPECT_EQ(read_config(json("")).activation, Activation::Silu);
+  EXPECT_EQ(read_config(json(R"(, "hidden_act": "gelu")")).activation, Activation::Gelu);
+  EXPECT_EQ(read_config(json(R"(, "hidden_act": "gelu")", "gemma")).activation,
+            Activation::GeluTanh);
+  EXPECT_EQ(read_config(json(R"(, "hidden_act": "relu", "hidden_activation": "gelu")", "gemma2"))
+                .activation,
+            Activation::Gelu);
+  const Config gemma = read_config(json("", "gemma2"));
+  EXPECT_EQ(gemma.attention_cap, 50);
+  EXPECT_EQ(gemma.logit_cap, 30);
+  EXPECT_EQ(gemma.attention_scale, 1.0 / 16);
+  EXPECT_EQ(read_config(json(R"(, "attn_logit_softcapping": null)", "gemma2")).attention_cap, 0);
+}
+
+/// What would be computed as something else.
+TEST(LlmConfig, RefusesWhatItDoesNotCompute) {
+  const auto refused = [](std::string_view type, std::string_view more, std::string_view why) {
+    expect_refused([&] { read_config(json(more, type)); }, "llm.config", {why});
+  };
+  refused("llama", R"(, "hidden_act": "relu")", "the activation 'relu' is not supported");
+  refused("llama", R"(, "partial_rotary_factor": 0.5)", "turns whole heads");
+  refused("olmoe", R"(, "num_experts": 4, "num_experts_per_tok": 2, "clip_qkv": 8.0)", "clip_qkv");
+  refused("gemma3_text", R"(, "use_bidirectional_attention": true)", "see those behind them");
+  refused("gemma3_text",
+          R"(, "rope_parameters": {"sliding_attention": {"rope_type": "linear", "factor": 2.0}})",
+          "rope scaling 'linear' of local layers");
+  refused("gpt2", R"(, "scale_attn_weights": false)", "scale_attn_weights");
+  refused("gpt_oss", R"(, "num_local_experts": 4, "num_experts_per_tok": 2, "swiglu_limit": 1.0)",
+          "swiglu_limit");
+}
+
 TEST(LlmConfig, SaysAllThatIsWrong) {
   expect_refused([] { read_config(R"({"model_type": "llama"})"); }, "llm.config",
                  {"num_hidden_layers|n_layer is missing", "hidden_size|n_embd is missing",
@@ -101,6 +153,28 @@ TEST(LlmConfig, OfGguf) {
     if (key == "llama.block_count") value = GgufValue::of_number(uint32_t{0});
   expect_refused([&] { read_config(content); }, "llm.config",
                  {"llama.block_count is 0, not a whole number from 1"});
+}
+
+TEST(LlmConfig, OfGgufOtherInEachLayer) {
+  const GgufContent made = random_model(*find_random_shape("tiny"), Codec::Q8_0);
+  const auto with = [&](std::string_view name, GgufValue value) {
+    GgufContent content = made;
+    std::erase_if(content.metadata, [&](const auto& entry) { return entry.first == name; });
+    content.metadata.emplace_back(name, std::move(value));
+    return content;
+  };
+  const std::vector<uint32_t> same = {2, 2}, other = {2, 4};
+  EXPECT_EQ(
+      read_config(with("llama.attention.head_count_kv", GgufValue::of_numbers<uint32_t>(same)))
+          .kv_heads,
+      2);
+  expect_refused(
+      [&] {
+        read_config(with("llama.attention.head_count_kv", GgufValue::of_numbers<uint32_t>(other)));
+      },
+      "llm.config", {"llama.attention.head_count_kv differs from layer to layer"});
+  expect_refused([&] { read_config(with("llama.attention.causal", GgufValue::of_number(false))); },
+                 "llm.config", {"see those behind them (attention.causal)"});
 }
 
 TEST(LlmWeights, SayAllThatIsWrong) {

@@ -7,6 +7,7 @@
 #include "tests/io/scratch_dir.h"
 #include "weft/llm/config_write.h"
 #include "weft/llm/model.h"
+#include "weft/llm/model_file.h"
 #include "weft/llm/quantise_model.h"
 #include "weft/llm/random_model.h"
 #include "weft/text/gguf_tokenizer.h"
@@ -121,6 +122,14 @@ TEST_F(Convert, SaysWhatIsWrong) {
   EXPECT_ERROR(folder_as_gguf(at("folder")), "has no tokenizer.json");
 }
 
+TEST_F(Convert, EndsOfTurnsComeFromGenerationConfig) {
+  there_and_back("tiny");
+  std::ofstream(at("folder/generation_config.json")) << R"({"eos_token_id": [7, 2, 99999, "x"]})";
+  EXPECT_EQ(read_folder_config(at("folder")).end_tokens, (std::vector<int32_t>{2, 7}));
+  std::ofstream(at("folder/generation_config.json")) << R"({"eos_token_id": 9})";
+  EXPECT_EQ(read_folder_config(at("folder")).end_tokens, (std::vector<int32_t>{2, 9}));
+}
+
 TEST_F(Convert, WhatAFileCannotSayIsRefused) {
   GgufContent content = random_model(*find_random_shape("tiny"), Codec::F32);
   const std::vector<float> odd(32, 1.5F);
@@ -131,6 +140,27 @@ TEST_F(Convert, WhatAFileCannotSayIsRefused) {
                "config.json cannot say all of this model, which would compute something else:\n"
                "  rotary frequencies");
   EXPECT_FALSE(std::filesystem::exists(at("folder/config.json")));
+  there_and_back("tiny");
+  replace_in("folder/config.json", "\"model_type\"", "\"hidden_act\":\"gelu\",\"model_type\"");
+  EXPECT_ERROR(folder_as_gguf(at("folder")),
+               "GGUF metadata cannot say all of this model, which would compute something else:\n"
+               "  activation of feed-forward parts");
+}
+
+TEST(ConfigWrite, WhereReadersHaveOtherDefaults) {
+  const auto json = [](std::string_view family) {
+    Config c;
+    c.family = family;
+    c.layers = 2, c.dim = 64, c.heads = c.kv_heads = 4, c.head_dim = c.value_dim = 16;
+    c.ffn = 96, c.vocabulary = 320, c.context = 512, c.rope.size = 16, c.attention_scale = 0.25;
+    c.activation = family == "gpt-oss" ? Activation::GptOss : Activation::Gelu;
+    c.experts.count = c.experts.used = c.experts.ffn = 96;
+    return json_text(c, {});
+  };
+  const std::string gemma = json("gemma2"), gpt_oss = json("gpt-oss");
+  EXPECT_NE(gemma.find(R"("attn_logit_softcapping":null)"), std::string::npos) << gemma;
+  EXPECT_NE(gemma.find(R"("hidden_activation":"gelu")"), std::string::npos) << gemma;
+  EXPECT_NE(gpt_oss.find(R"("rope_type":"default")"), std::string::npos) << gpt_oss;
 }
 
 TEST(ConfigWrite, Llama3sFrequenciesHaveWordsAgain) {

@@ -161,6 +161,17 @@ int64_t intermediates_of_prompt(int64_t layers) {
   return most;
 }
 
+TEST_F(Models, RefusesNumbersBelowNone) {
+  EXPECT_THROW(model({.context = -1}), Error);
+  Model m = model({.context = 64});
+  Request request;
+  request.prompt = {1};
+  request.max_tokens = -2;
+  EXPECT_THROW(m.submit(request), Error);
+  request.max_tokens = -1;
+  EXPECT_NO_THROW(m.submit(request));
+}
+
 TEST_F(Models, MemoryOfAPromptDoesNotGrowWithTheLayers) {
   const int64_t few = intermediates_of_prompt(2);
   constexpr int64_t kSum = 256 * 256 * 4;  // of what is before a layer and what the layer makes

@@ -136,6 +136,8 @@ const std::vector<BodyAttack>& body_attacks() {
        "tool_choice is 'required'; there are no tools that it could require"},
       {chat_with(R"(, "tools": [{"type": "retrieval"}])"),
        "tools[0].type is 'retrieval'; it has to be function"},
+      {chat_with(R"(, "modalities": ["text", "audio"])"),
+       "modalities has 'audio'; the model writes text only"},
       {chat_with(R"(, "functions": [])"), "functions is not supported: use tools and tool_choice"},
       {chat_with(R"(, "response_format": {"type": "xml"})"),
        "response_format.type is 'xml'; it has to be text, json_object or json_schema"},

@@ -60,10 +60,21 @@ TEST(TextRegex, TakesClassesInEachOther) {
   EXPECT_EQ(matches("[]x]+", "a]x"), Words{"]x"});
 }
 
+TEST(TextRegex, TakesWhatIsNotInAClass) {
+  EXPECT_EQ(matches(R"([^\W\d_]+)", "क्षत्रिय_a1é"), (Words{"क्षत्रिय", "a", "é"}));
+  EXPECT_EQ(matches(R"([\W\d]+)", "a1 क्ष-"), (Words{"1 ", "-"}));
+  EXPECT_EQ(matches(R"([^\S\n]+)", "a \n\t"), (Words{" ", "\t"}));
+  EXPECT_EQ(matches(R"([\s\S])", "a\n"), (Words{"a", "\n"}));
+  EXPECT_EQ(matches(R"([^\W]+)", "a-e\u0301"), (Words{"a", "e\u0301"}));
+}
+
 TEST(TextRegex, CountsMarksAsWordsAndScriptsByThemselves) {
   EXPECT_EQ(matches(R"(\w+)", "e\u0301a-b"), (Words{"e\u0301a", "b"}));
   EXPECT_EQ(matches(R"(\w+)", "a\u00bd4+"), Words{"a\u00bd4"});
   EXPECT_EQ(matches(R"([\w]+)", "a\u00bd4"), (Words{"a", "4"}));  // as Oniguruma has it
+  EXPECT_EQ(matches(R"(\w+)", "a\u09f4b"), (Words{"a", "b"}));    // a fraction of Bengali's
+  EXPECT_EQ(matches(R"(\b)", "e\u0301 a").size(), 4U);
+  EXPECT_EQ(matches(R"(\w\B\w)", "ae\u0301"), (Words{"ae"}));
   EXPECT_EQ(matches(R"([[:punct:]]+)", "a!\u20ac"), Words{"!\u20ac"});
   EXPECT_EQ(matches(R"([[:alpha:]]+)", "a\u09be1"), Words{"a\u09be"});
   EXPECT_EQ(matches(R"(\h+)", "xFFz"), Words{"FF"});

@@ -166,6 +166,15 @@ TEST(Tokenizer, IsBerts) {
   EXPECT_THROW(t.encoding("!", "!!!!!!"), Error);
 }
 
+TEST(Tokenizer, AddedTokensTakeSpacesOnceAndKnowWords) {
+  const Tokenizer t = Tokenizer::from_json(json(kBert, R"(, "added_tokens": [
+      {"id": 8, "content": " ", "lstrip": true, "rstrip": true, "normalized": false},
+      {"id": 9, "content": "ab", "single_word": true, "normalized": false}])"));
+  EXPECT_EQ(t.encode("!   !"), (Ids{6, 8, 6}));  // the second space is the first one's
+  EXPECT_EQ(t.encode("ab!"), (Ids{9, 6}));
+  EXPECT_EQ(t.encode("\u2160ab"), Ids{0});  // a Roman number is a part of a word
+}
+
 TEST(Tokenizer, KeepsSpecialTokensOutOfWhatUsersWrote) {
   const Tokenizer t = Tokenizer::from_json(json(kBert, kBertRest));
   EXPECT_EQ(t.encode("[SEP]!", {false}), (Ids{2, 6}));

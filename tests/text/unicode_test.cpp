@@ -17,6 +17,8 @@ TEST(Unicode, KnowsWhatACharacterIs) {
   EXPECT_FALSE(is_space(0x200b));
   EXPECT_TRUE(is_word('_'));
   EXPECT_FALSE(is_word('-'));
+  for (const char32_t c : {0x2160, 0x24b6, 0x1f130, 0x200d}) EXPECT_TRUE(is_word(c)) << uint32_t{c};
+  for (const char32_t c : {0xbd, 0x24ea, 0x1f14a, 0x200b}) EXPECT_FALSE(is_word(c)) << uint32_t{c};
 }
 
 // NormalizationTest.txt has these: marks that change places, Hangul, exclusions, compatibility.

@@ -64,11 +64,13 @@ int to_folder(const Session& session, const LlmOptions& o, const GgufModel& mode
 }  // namespace
 
 int convert_llm(const Session& session, const LlmOptions& o) {
+  llm::check_output(o.model, o.output);
   if (o.action == "convert" && is_gguf(o.model)) return to_folder(session, o, load_gguf(o.model));
   return to_gguf(session, o, llm::model_as_gguf(o.model), o.requantise);
 }
 
 int merge_llm(const Session& session, const LlmOptions& o) {
+  llm::check_output(o.model, o.output);
   GgufModel model = llm::model_as_gguf(o.model);
   const llm::Config config = llm::read_config(model.content);
   for (const llm::LoraFile& file : lora_files(o))

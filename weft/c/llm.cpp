@@ -4,6 +4,7 @@
 #include "weft/base/file.h"
 #include "weft/c/boundary.h"
 #include "weft/c/handles.h"
+#include "weft/llm/convert.h"
 #include "weft/llm/grammar.h"
 #include "weft/llm/model.h"
 #include "weft/llm/quantise_model.h"
@@ -300,6 +301,7 @@ weft_status weft_llm_quantize(const char* path, const char* out_path, const char
   return guarded([&] {
     const std::string from(required_text("path", path)), to(required_text("out_path", out_path));
     const std::string type(required_text("mix", mix));
+    llm::check_output(from, to);
     save_gguf(to, llm::quantised_model(load_gguf(from), {type, requantize},
                                        [](size_t, size_t, std::string_view) {}));
   });

@@ -17,6 +17,17 @@ namespace {
 constexpr int64_t kMostLayers = 4096, kMostHeads = 65536, kMostSize = int64_t{1} << 24;
 constexpr int64_t kMostContext = int64_t{1} << 30, kMostExperts = 65536;
 
+struct NamedActivation {
+  std::string_view name;
+  Activation activation;
+};
+constexpr NamedActivation kActivations[] = {
+    {"silu", Activation::Silu},          {"swish", Activation::Silu},
+    {"swiglu", Activation::Silu},        {"gelu", Activation::Gelu},
+    {"gelu_new", Activation::GeluTanh},  {"gelu_pytorch_tanh", Activation::GeluTanh},
+    {"gelu_fast", Activation::GeluTanh},
+};
+
 void read_sizes(Config& c, ConfigSource& s) {
   c.layers = s.integer({"block_count", "num_hidden_layers|n_layer"}, 1, kMostLayers, {});
   c.dim = s.integer({"embedding_length", "hidden_size|n_embd"}, 1, kMostSize, {});
@@ -32,7 +43,7 @@ void read_sizes(Config& c, ConfigSource& s) {
   c.norm_epsilon = s.real(
       {c.norm == Norm::Rms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon",
        "rms_norm_eps|layer_norm_epsilon|layer_norm_eps"},
-      0, 1e-5);
+      0, c.norm_epsilon);
   c.attention_cap = s.real({"attn_logit_softcapping", "attn_logit_softcapping"}, 0, 0);
   c.logit_cap = s.real({"final_logit_softcapping", "final_logit_softcapping"}, 0, 0);
 }
@@ -64,6 +75,16 @@ void read_window(Config& c, ConfigSource& s) {
       s.problem("layer_types has " + quoted_name(type) + ", which is not supported");
     c.local.push_back(type == "sliding_attention");
   }
+}
+
+/// Of feed-forward parts, which families are known by; gpt-oss's has no name of its own.
+void read_activation(Config& c, ConfigSource& s) {
+  const auto given = s.text({"", "hidden_activation|hidden_act|activation_function"});
+  if (!given || c.activation == Activation::GptOss) return;
+  const auto* found = std::ranges::find(kActivations, *given, &NamedActivation::name);
+  if (found == std::end(kActivations))
+    return s.problem("the activation " + quoted_name(*given) + " is not supported");
+  c.activation = found->activation;
 }
 
 /// The numbers are those of llama.h (enum llama_pooling_type).
@@ -215,6 +236,14 @@ void check(const Config& c, ConfigSource& s) {
   check_groups(c.experts, s);
 }
 
+/// transformers turns whole heads of most families, whatever config.json says, and files of theirs
+/// have them in an order of whole heads.
+void check_parts(const Family& family, const Config& c, ConfigSource& s) {
+  const bool part = c.rope.size != 0 && c.rope.size != c.head_dim && c.latent.kv_rank == 0;
+  if (part && !s.is_gguf() && !family.part_turned)
+    s.problem("a partial_rotary_factor is not supported: the family turns whole heads");
+}
+
 /// Of a folder's formats weft reads one; of the others weights would be taken without their scales.
 void check_packing(ConfigSource& s) {
   const auto method = s.text({"", "quantization_config.quant_method"});
@@ -236,17 +265,22 @@ Config read(ConfigSource& s) {
   Config c;
   c.family = family->name;
   c.norm = family->norm;
+  if (!s.is_gguf()) c.norm_epsilon = family->epsilon;
   c.activation = family->activation;
   c.rope.neighbours = family->neighbours && s.is_gguf();
   c.name = s.text({".general.name", "_name_or_path"}).value_or("");
   read_sizes(c, s);
+  read_activation(c, s);
   read_vocabulary(c, s);
   read_window(c, s);
   read_pooling(c, s);
   read_experts(c, s);
   read_rope(c, s);
   if (family->describe != nullptr) family->describe(c, s);
+  if (!c.encoder && !s.boolean({"attention.causal", ""}).value_or(true))
+    s.problem("tokens that see those behind them (attention.causal) are not supported");
   check_packing(s);
+  check_parts(*family, c, s);
   check(c, s);
   if (s.problems().empty()) return c;
   std::string all;

@@ -52,6 +52,7 @@ void sizes(const Config& a, const Config& b, Differences& d) {
   d.of("scale of embeddings", a.embedding_scale, b.embedding_scale);
   d.of("rank of keys", a.latent.kv_rank, b.latent.kv_rank);
   d.of("rank of queries", a.latent.q_rank, b.latent.q_rank);
+  if (a.activation != b.activation) d.note("activation of feed-forward parts");
 }
 
 void experts(const Experts& a, const Experts& b, Differences& d) {

@@ -1,5 +1,6 @@
 #include "weft/llm/config_source.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -13,6 +14,12 @@ namespace {
 
 constexpr uint64_t kMostNumbers = 1 << 16;  // of a list: layers, experts, frequencies
 constexpr size_t kMostProblems = 20;
+
+bool has_key(const JsonTree::Value& object, std::string_view name) {
+  for (const JsonTree::Value v : object)
+    if (v.key() == name) return true;
+  return false;
+}
 
 /// The first part of `text` up to `mark`, which both are taken away from it.
 std::string_view cut(std::string_view& text, char mark) {
@@ -75,6 +82,11 @@ std::optional<double> GgufSource::number(const Key& key) {
   if (found == nullptr) return {};
   const auto as_number = found->number();
   if (!as_number || found->count < 1) problem(shown(key) + " is no number");
+  for (uint64_t i = 1; i < std::min(found->count, kMostNumbers); ++i)
+    if (found->number(i) != as_number) {
+      problem(shown(key) + " differs from layer to layer, which is not supported");
+      break;
+    }
   return as_number;
 }
 
@@ -142,17 +154,20 @@ std::string JsonSource::family() const {
   return std::string(type.text());
 }
 
-std::optional<JsonTree::Value> JsonSource::value(const Key& key) const {
+bool JsonSource::says(const Key& key) const { return value(key, true).has_value(); }
+
+std::optional<JsonTree::Value> JsonSource::value(const Key& key, bool even_null) const {
   std::string_view rest = key.json;
   while (!rest.empty()) {
     std::string_view path = cut(rest, '|');
     JsonTree::Value at = tree_.root();
     bool there = true;
     while (!path.empty() && there) {
-      there = at.is_object();
-      if (there) at = at[cut(path, '.')];
+      const std::string_view name = cut(path, '.');
+      there = at.is_object() && has_key(at, name);
+      if (there) at = at[name];
     }
-    if (there && !at.is_null()) return at;
+    if (there && (even_null || !at.is_null())) return at;
   }
   return {};
 }

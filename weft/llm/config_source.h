@@ -22,7 +22,8 @@ class ConfigSource {
  public:
   virtual ~ConfigSource() = default;
   virtual bool is_gguf() const = 0;
-  virtual std::string family() const = 0;  ///< as the file calls it
+  virtual std::string family() const = 0;       ///< as the file calls it
+  virtual bool says(const Key& key) const = 0;  ///< the key is there, if with null
   /// Nothing where the key is missing or null. A value of another kind is a problem.
   virtual std::optional<double> number(const Key& key) = 0;
   virtual std::optional<bool> boolean(const Key& key) = 0;
@@ -50,6 +51,7 @@ class GgufSource final : public ConfigSource {
   explicit GgufSource(const GgufContent& content);
   bool is_gguf() const override { return true; }
   std::string family() const override { return architecture_; }
+  bool says(const Key& key) const override { return value(key) != nullptr; }
   std::optional<double> number(const Key& key) override;
   std::optional<bool> boolean(const Key& key) override;
   std::optional<std::string> text(const Key& key) override;
@@ -68,6 +70,7 @@ class JsonSource final : public ConfigSource {
   explicit JsonSource(const JsonTree& tree) : tree_(tree) {}
   bool is_gguf() const override { return false; }
   std::string family() const override;
+  bool says(const Key& key) const override;
   std::optional<double> number(const Key& key) override;
   std::optional<bool> boolean(const Key& key) override;
   std::optional<std::string> text(const Key& key) override;
@@ -76,7 +79,8 @@ class JsonSource final : public ConfigSource {
   std::vector<double> tensor(std::string_view) override { return {}; }
 
  private:
-  std::optional<JsonTree::Value> value(const Key& key) const;
+  /// Of the first alternative that is there; null ones count only where `even_null`.
+  std::optional<JsonTree::Value> value(const Key& key, bool even_null = false) const;
   const JsonTree& tree_;
 };
 

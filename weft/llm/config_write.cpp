@@ -16,6 +16,26 @@ bool any_of(const Config& c, std::initializer_list<std::string_view> families) {
   return std::ranges::find(families, c.family) != families.end();
 }
 
+/// Readers have defaults for gemma 2; no cap is null in config.json, and 0 in GGUF files.
+void write_cap(const char* key, double cap, const Config& c, ConfigSink& s) {
+  if (cap > 0) return s.real({key, key}, cap);
+  if (c.family != "gemma2") return;
+  s.real({key, ""}, 0);
+  s.nothing({"", key});
+}
+
+/// Where it is not the family's, which GGUF files cannot say.
+void write_activation(const Config& c, ConfigSink& s) {
+  for (const Family& f : families())
+    if (f.name == c.family && f.activation == c.activation) return;
+  const char* key = c.family == "gpt2"                ? "activation_function"
+                    : any_of(c, {"gemma2", "gemma3"}) ? "hidden_activation"
+                                                      : "hidden_act";
+  s.text({"", key}, c.activation == Activation::Silu   ? "silu"
+                    : c.activation == Activation::Gelu ? "gelu"
+                                                       : "gelu_pytorch_tanh");
+}
+
 void write_sizes(const Config& c, ConfigSink& s) {
   const bool gpt2 = c.family == "gpt2", latent = c.latent.kv_rank > 0;
   const bool only_experts = any_of(c, {"mixtral", "gpt-oss", "olmoe"});
@@ -40,10 +60,9 @@ void write_sizes(const Config& c, ConfigSink& s) {
          : c.encoder         ? Key{"attention.layer_norm_epsilon", "layer_norm_eps"}
                              : Key{"attention.layer_norm_epsilon", "layer_norm_epsilon"},
          c.norm_epsilon);
-  if (c.attention_cap > 0 || c.family == "gemma2")  // transformers' defaults are others
-    s.real({"attn_logit_softcapping", "attn_logit_softcapping"}, c.attention_cap);
-  if (c.logit_cap > 0 || c.family == "gemma2")
-    s.real({"final_logit_softcapping", "final_logit_softcapping"}, c.logit_cap);
+  write_cap("attn_logit_softcapping", c.attention_cap, c, s);
+  write_cap("final_logit_softcapping", c.logit_cap, c, s);
+  write_activation(c, s);
 }
 
 void write_scale(const Config& c, ConfigSink& s) {
@@ -159,6 +178,9 @@ void write_llama3(const Rope& r, ConfigSink& s) {
 void write_scaling(const Config& c, ConfigSink& s) {
   using Scaling = Rope::Scaling;
   const Rope& r = c.rope;
+  // transformers' gpt-oss is scaled where its config.json says nothing.
+  if (r.scaling == Scaling::None && c.family == "gpt-oss")
+    s.text({"", "rope_scaling.rope_type"}, "default");
   if (r.scaling == Scaling::None) return;
   constexpr const char* kNames[] = {"none", "linear", "dynamic", "llama3", "yarn", "longrope"};
   const char* name = kNames[static_cast<size_t>(r.scaling)];

@@ -1,6 +1,7 @@
 #include "weft/llm/convert.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 
 #include "weft/base/error.h"
@@ -89,6 +90,12 @@ bool stays_f32(std::string_view name, size_t axes) {
   return axes < 2 || !name.ends_with("weight") ||
          has_one_of(name, {"_norm.", "ffn_gate_inp.", "position_embd.", "token_types.",
                            "rope_freqs.", "attn_sinks."});
+}
+
+void check_output(const std::string& from, const std::string& to) {
+  std::error_code none;  // one of them is not there
+  if (std::filesystem::equivalent(from, to, none))
+    fail("llm.convert", "{} is what it would be made of: name another place", quoted_name(to));
 }
 
 GgufModel folder_as_gguf(const std::string& folder) {

@@ -20,6 +20,10 @@ GgufModel folder_as_gguf(const std::string& folder);
 /// A GGUF file as it is, or a folder as folder_as_gguf() has it.
 GgufModel model_as_gguf(const std::string& path);
 
+/// Error: "llm.convert", where what is made would replace the file or folder that it is made of,
+/// and with fewer bits nobody could get that back.
+void check_output(const std::string& from, const std::string& to);
+
 struct FolderOptions {
   Codec packed = Codec::F16;  ///< what packed weights become: F32, F16 or BF16
   bool all = false;           ///< and plain ones, too; else those stay as they are

@@ -27,14 +27,26 @@ void all_local(Config& c) {
 
 void mistral(Config& c, ConfigSource&) { all_local(c); }
 
-/// GGUF files with a window say which layers have it.
-void qwen2(Config& c, ConfigSource& s) {
+/// GGUF files with a window say which layers have it; config.json may leave it to the family.
+bool lists_no_local(Config& c, ConfigSource& s) {
   const bool used =
       s.is_gguf() ? !c.local.empty() : s.boolean({"", "use_sliding_window"}).value_or(false);
   if (!used) c.window = 0;
+  return c.window > 0 && c.local.empty();
 }
 
-void llama(Config& c, ConfigSource&) {
+int64_t window_layers(ConfigSource& s) {
+  return s.integer({"", "max_window_layers"}, 0, kMost, 28);
+}
+
+void qwen2(Config& c, ConfigSource& s) {
+  if (!lists_no_local(c, s)) return;
+  for (int64_t i = 0, first = window_layers(s); i < c.layers; ++i) c.local.push_back(i >= first);
+}
+
+/// transformers' llama heeds no window, whatever its config.json says.
+void llama(Config& c, ConfigSource& s) {
+  if (!s.is_gguf()) c.window = 0;
   all_local(c);
   c.experts.normalised = true;  // mixtral's GGUF files have this architecture
 }
@@ -46,17 +58,21 @@ void mixtral(Config& c, ConfigSource& s) {
 }
 
 void qwen2_moe(Config& c, ConfigSource& s) {
-  qwen2(c, s);
+  if (lists_no_local(c, s))
+    for (int64_t i = 0, end = window_layers(s); i < c.layers; ++i)
+      c.local.push_back(i < end && i % 2 == 0);
   c.experts.normalised = s.boolean({"expert_weights_norm", "norm_topk_prob"}).value_or(false);
 }
 
 void qwen3_moe(Config& c, ConfigSource& s) {
-  qwen2(c, s);
+  if (lists_no_local(c, s)) all_local(c);
   c.experts.normalised = s.boolean({"expert_weights_norm", "norm_topk_prob"}).value_or(s.is_gguf());
 }
 
 void olmoe(Config& c, ConfigSource& s) {
   c.norm_whole_heads = true;
+  if (s.real({"attention.clamp_kqv", "clip_qkv"}, 0, 0) > 0)
+    s.problem("queries, keys and values that are clipped (clip_qkv) are not supported");
   c.experts.normalised = s.boolean({"expert_weights_norm", "norm_topk_prob"}).value_or(false);
 }
 
@@ -65,15 +81,28 @@ void gemma(Config& c, ConfigSource& s) {
   c.norm_offset = s.is_gguf() ? 0 : 1;  // GGUF files have the sum
 }
 
+/// Its first files say gelu, and mean the approximation by tanh.
+void gemma1(Config& c, ConfigSource& s) {
+  gemma(c, s);
+  c.activation = Activation::GeluTanh;
+}
+
+/// The width of which scores' scale is the root, where config.json does not say it.
+double scores_width(const Config& c, ConfigSource& s, int64_t layers_of_largest) {
+  constexpr double kOfJson = 256;
+  if (!s.is_gguf()) return s.real({"", "query_pre_attn_scalar"}, 1e-3, kOfJson);
+  // llama.cpp: of the largest model dim / heads, which its keys do not say.
+  return c.layers == layers_of_largest ? static_cast<double>(c.dim) / static_cast<double>(c.heads)
+                                       : static_cast<double>(c.head_dim);
+}
+
 void gemma2(Config& c, ConfigSource& s) {
   gemma(c, s);
+  if (!s.says({"attn_logit_softcapping", "attn_logit_softcapping"})) c.attention_cap = 50;
+  if (!s.says({"final_logit_softcapping", "final_logit_softcapping"})) c.logit_cap = 30;
   c.post_norms = true;
   local_but_every(c, 2);
-  // llama.cpp: of the 27 B model (46 layers) dim / heads, which its keys do not say.
-  const double size = c.layers == 46 ? static_cast<double>(c.dim) / static_cast<double>(c.heads)
-                                     : static_cast<double>(c.head_dim);
-  c.attention_scale = s.real({"attention.scale", ""}, 1e-9,
-                             1 / std::sqrt(s.real({"", "query_pre_attn_scalar"}, 1e-3, size)));
+  c.attention_scale = s.real({"attention.scale", ""}, 1e-9, 1 / std::sqrt(scores_width(c, s, 46)));
 }
 
 void gemma3(Config& c, ConfigSource& s) {
@@ -81,10 +110,14 @@ void gemma3(Config& c, ConfigSource& s) {
   c.post_norms = true;
   local_but_every(c,
                   s.integer({"", "_sliding_window_pattern|sliding_window_pattern"}, 1, kMost, 6));
-  const double size = c.layers == 62 ? static_cast<double>(c.dim) / static_cast<double>(c.heads)
-                                     : static_cast<double>(c.head_dim);
-  c.attention_scale = s.real({"attention.scale", ""}, 1e-9,
-                             1 / std::sqrt(s.real({"", "query_pre_attn_scalar"}, 1e-3, size)));
+  c.attention_scale = s.real({"attention.scale", ""}, 1e-9, 1 / std::sqrt(scores_width(c, s, 62)));
+  c.attention_cap = 0;  // as transformers and llama.cpp, whatever the file says
+  if (s.boolean({"", "use_bidirectional_attention"}).value_or(false))
+    s.problem("tokens that see those behind them (use_bidirectional_attention) are not supported");
+  const std::string scaling =
+      s.text({"", "rope_parameters.sliding_attention.rope_type"}).value_or("default");
+  if (scaling != "default")
+    s.problem("rope scaling " + quoted_name(scaling) + " of local layers is not supported");
   c.local_rope.size = c.rope.size;
   c.local_rope.neighbours = c.rope.neighbours;
   c.local_rope.base = s.real(
@@ -101,11 +134,16 @@ void gpt2(Config& c, ConfigSource& s) {
   if (c.ffn == 0) c.ffn = 4 * c.dim;
   if (s.boolean({"", "scale_attn_by_inverse_layer_idx"}).value_or(false))
     s.problem("scale_attn_by_inverse_layer_idx is not supported");
+  if (!s.boolean({"", "scale_attn_weights"}).value_or(true))
+    s.problem("scale_attn_weights that is false is not supported");
 }
 
 void gpt_oss(Config& c, ConfigSource& s) {
   local_but_every(c, 2);
   c.experts.gate = Experts::Gate::SoftmaxOfChosen;
+  if (s.real({"", "swiglu_limit"}, 0, 7) != 7 || s.real({"", "swiglu_alpha"}, 0, 1.702) != 1.702)
+    s.problem(
+        "a swiglu_limit that is not 7 and a swiglu_alpha that is not 1.702 are not supported");
   c.experts.ffn = s.is_gguf() ? c.experts.ffn : c.ffn;
 }
 
@@ -158,7 +196,7 @@ void bert(Config& c, ConfigSource& s) {
     const std::string given = s.text({"", key}).value_or(std::string(usual));
     if (given != usual) s.problem(strformat("{} is {}, not {}", key, quoted_name(given), usual));
   };
-  refuse_others("hidden_act", "gelu");
+  if (c.activation != Activation::Gelu) s.problem("activations other than gelu are not supported");
   refuse_others("position_embedding_type", "absolute");
   if (s.boolean({"attention.causal", "is_decoder"}).value_or(false))
     s.problem("a bert whose tokens do not see those behind them is not supported");
@@ -180,9 +218,7 @@ void nomic_bert(Config& c, ConfigSource& s) {
   if (s.real({"", "rotary_emb_fraction"}, 0, 1) != 1 ||
       s.real({"", "rotary_scaling_factor"}, 0, 1) != 1)
     s.problem("rotary_emb_fraction and rotary_scaling_factor are not supported");
-  const std::string gate = s.text({"", "hidden_act|activation_function"}).value_or("silu");
-  if (gate != "silu" && gate != "swiglu")
-    s.problem(strformat("the activation is {}, not silu", quoted_name(gate)));
+  if (c.activation != Activation::Silu) s.problem("activations other than silu are not supported");
 }
 
 /// The first position is the one behind that of padding. GGUF files call it a bert, without the
@@ -206,27 +242,27 @@ constexpr Norm kRms = Norm::Rms;
 constexpr Activation kSilu = Activation::Silu, kGelu = Activation::GeluTanh;
 
 constexpr Family kFamilies[] = {
-    // name, GGUF, config.json, pairs, norm, activation, what else
-    {"llama", "llama", "llama", true, kRms, kSilu, llama},
-    {"mistral", "llama|mistral", "mistral", true, kRms, kSilu, mistral},
-    {"mixtral", "llama", "mixtral", true, kRms, kSilu, mixtral},
-    {"qwen2", "qwen2", "qwen2", false, kRms, kSilu, qwen2},
-    {"qwen3", "qwen3", "qwen3", false, kRms, kSilu, qwen2},
-    {"qwen2moe", "qwen2moe", "qwen2_moe", false, kRms, kSilu, qwen2_moe},
-    {"qwen3moe", "qwen3moe", "qwen3_moe", false, kRms, kSilu, qwen3_moe},
-    {"olmoe", "olmoe", "olmoe", false, kRms, kSilu, olmoe},
-    {"gemma", "gemma", "gemma", false, kRms, kGelu, gemma},
-    {"gemma2", "gemma2", "gemma2", false, kRms, kGelu, gemma2},
-    {"gemma3", "gemma3", "gemma3_text", false, kRms, kGelu, gemma3},
-    {"phi3", "phi3", "phi3", false, kRms, kSilu, phi3},
-    {"gpt2", "gpt2", "gpt2", false, Norm::Layer, kGelu, gpt2},
-    {"gpt-oss", "gpt-oss", "gpt_oss", false, kRms, Activation::GptOss, gpt_oss},
-    {"bert", "bert", "bert", false, Norm::Layer, Activation::Gelu, bert},
-    {"roberta", "", "roberta|xlm-roberta", false, Norm::Layer, Activation::Gelu, roberta},
-    {"mpnet", "", "mpnet", false, Norm::Layer, Activation::Gelu, mpnet},
-    {"nomic-bert", "nomic-bert", "nomic_bert", false, Norm::Layer, kSilu, nomic_bert},
-    {"deepseek2", "deepseek2", "deepseek_v2", true, kRms, kSilu, deepseek2},
-    {"deepseek3", "", "deepseek_v3", true, kRms, kSilu, deepseek3},
+    // name, GGUF, config.json, pairs, norm and its epsilon, activation, what else
+    {"llama", "llama", "llama", true, kRms, 1e-6, kSilu, llama},
+    {"mistral", "llama|mistral", "mistral", true, kRms, 1e-6, kSilu, mistral},
+    {"mixtral", "llama", "mixtral", true, kRms, 1e-5, kSilu, mixtral},
+    {"qwen2", "qwen2", "qwen2", false, kRms, 1e-6, kSilu, qwen2},
+    {"qwen3", "qwen3", "qwen3", false, kRms, 1e-6, kSilu, qwen2},
+    {"qwen2moe", "qwen2moe", "qwen2_moe", false, kRms, 1e-6, kSilu, qwen2_moe},
+    {"qwen3moe", "qwen3moe", "qwen3_moe", false, kRms, 1e-6, kSilu, qwen3_moe},
+    {"olmoe", "olmoe", "olmoe", false, kRms, 1e-5, kSilu, olmoe},
+    {"gemma", "gemma", "gemma", false, kRms, 1e-6, kGelu, gemma1},
+    {"gemma2", "gemma2", "gemma2", false, kRms, 1e-6, kGelu, gemma2},
+    {"gemma3", "gemma3", "gemma3_text", false, kRms, 1e-6, kGelu, gemma3},
+    {"phi3", "phi3", "phi3", false, kRms, 1e-5, kSilu, phi3, true},
+    {"gpt2", "gpt2", "gpt2", false, Norm::Layer, 1e-5, kGelu, gpt2},
+    {"gpt-oss", "gpt-oss", "gpt_oss", false, kRms, 1e-5, Activation::GptOss, gpt_oss},
+    {"bert", "bert", "bert", false, Norm::Layer, 1e-12, Activation::Gelu, bert},
+    {"roberta", "", "roberta|xlm-roberta", false, Norm::Layer, 1e-12, Activation::Gelu, roberta},
+    {"mpnet", "", "mpnet", false, Norm::Layer, 1e-12, Activation::Gelu, mpnet},
+    {"nomic-bert", "nomic-bert", "nomic_bert", false, Norm::Layer, 1e-12, kSilu, nomic_bert},
+    {"deepseek2", "deepseek2", "deepseek_v2", true, kRms, 1e-6, kSilu, deepseek2},
+    {"deepseek3", "", "deepseek_v3", true, kRms, 1e-6, kSilu, deepseek3},
 };
 
 bool lists(std::string_view alternatives, std::string_view name) {

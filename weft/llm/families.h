@@ -16,9 +16,11 @@ struct Family {
   std::string_view json;  ///< model_type of config.json, likewise
   bool neighbours;        ///< its GGUF files have rotary pairs as neighbours
   Norm norm;
+  double epsilon;  ///< of norms, where config.json does not say it
   Activation activation;
   /// Sets what is different; null: nothing. Sizes and positions were read.
   void (*describe)(Config& config, ConfigSource& source);
+  bool part_turned = false;  ///< its config.json may turn a part of a head by positions
 };
 
 std::span<const Family> families();

@@ -56,6 +56,8 @@ void check_options(const ModelOptions& o) {
   if (o.slots < 1 || !kept)
     fail("llm.options", "{} slots with a cache of {}: at least one, of f16, f32 or i8", o.slots,
          weft::name(o.cache));
+  if (o.context < 0)
+    fail("llm.options", "a context of {} tokens: at least one, or 0 for the model's", o.context);
   if (o.draft_tokens < 0 || o.draft_tokens > kMostGuesses)
     fail("llm.options", "{} tokens guessed ahead: 0 to {}", o.draft_tokens, kMostGuesses);
 }
@@ -139,6 +141,10 @@ RequestId Model::submit(Request request) {
   check_writes();
   check(request.prompt);
   check_sampling(request.sampling, static_cast<size_t>(config().vocabulary));
+  if (request.max_tokens < -1)
+    fail("llm.sampling",
+         "max_tokens is {}; it has to be -1 (as far as the context reaches) or more",
+         request.max_tokens);
   if (request.grammar && !vocabulary_)
     vocabulary_ = std::make_shared<const GrammarVocabulary>(tokenizer_, end_tokens_);
   if (static_cast<int64_t>(waiting_.size()) >= queue_)

@@ -1,5 +1,7 @@
 #include "weft/llm/model_file.h"
 
+#include <algorithm>
+
 #include "weft/base/error.h"
 #include "weft/base/file.h"
 #include "weft/io/json_tree.h"
@@ -20,12 +22,32 @@ Pooling read_pooling(const std::string& path) {
   return is("cls_token") ? Pooling::First : is("lasttoken") ? Pooling::Last : Pooling::Mean;
 }
 
+/// transformers ends answers at those of generation_config.json: config.json of many a model for
+/// chats has the end of texts only, not that of turns.
+void add_end_tokens(const std::string& path, Config& config) {
+  const MappedFile file(path);
+  const JsonTree tree(file.text(), path, "llm.config");
+  const JsonTree::Value given = tree.root()["eos_token_id"];
+  const auto add = [&](JsonTree::Value id) {
+    if (id.kind() != JsonTree::Kind::Number) return;
+    const double x = id.number();
+    if (!(x >= 0 && x < static_cast<double>(config.vocabulary))) return;
+    const auto token = static_cast<int32_t>(x);
+    if (std::ranges::find(config.end_tokens, token) == config.end_tokens.end())
+      config.end_tokens.push_back(token);
+  };
+  if (!given.is_array()) return add(given);
+  for (const JsonTree::Value id : given) add(id);
+}
+
 }  // namespace
 
 Config read_folder_config(const std::string& folder) {
   const std::string path = folder + "/config.json", pooling = folder + "/1_Pooling/config.json";
+  const std::string generation = folder + "/generation_config.json";
   const MappedFile description(path);
   Config config = read_config(description.text(), path);
+  if (file_exists(generation)) add_end_tokens(generation, config);
   if (file_exists(pooling)) config.pooling = read_pooling(pooling);
   return config;
 }

@@ -8,6 +8,7 @@
 #include "weft/io/host_array.h"
 #include "weft/io/json_tree.h"
 #include "weft/llm/config_write.h"
+#include "weft/llm/families.h"
 #include "weft/nn/initialise.h"
 #include "weft/tensor/random.h"
 
@@ -51,6 +52,8 @@ std::string known_shapes() {
 Config config_of(const NewModelShape& s, int64_t vocabulary) {
   Config c;
   c.family = s.family;
+  c.activation =
+      find_family(s.family, false)->activation;  // model_types are called as families are
   c.layers = s.layers, c.dim = s.dim, c.heads = s.heads, c.kv_heads = s.kv_heads;
   c.head_dim = s.dim / s.heads, c.ffn = s.ffn, c.context = s.context, c.vocabulary = vocabulary;
   return c;
@@ -66,6 +69,8 @@ void check(const NewModel& m, std::string_view what) {
   unless(c.rope.scaling == Rope::Scaling::None, "rotary positions are scaled");
   unless(c.rope.size == 0 || c.rope.size == c.head_dim, "a part of a head is turned only");
   unless(c.experts.count == 0, "it has experts");
+  unless(c.activation == (c.family == "gpt2" ? Activation::GeluTanh : Activation::Silu),
+         "its activation is not the family's, which GGUF files cannot say");
   unless(c.window == 0 || c.local.empty(), "it has sliding windows");
   unless(c.family != "gpt2" || c.head_dim * c.heads == c.dim, "heads do not divide the width");
   unless(c.family != "gpt2" || m.tied, "a gpt2's output is its table of tokens");

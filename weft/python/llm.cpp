@@ -144,12 +144,14 @@ constexpr auto kNoProgress = [](size_t, size_t, std::string_view) {};
 void quantise(const std::string& path, const std::string& out, const std::string& type,
               bool requantise) {
   const Released released;
+  llm::check_output(path, out);
   llm::save_quantised_model(out, llm::model_as_gguf(path), {type, requantise}, kNoProgress);
 }
 
 void merge_lora(const std::string& path, const std::vector<std::pair<std::string, double>>& lora,
                 const std::string& out, const std::string& type) {
   const Released released;
+  llm::check_output(path, out);
   GgufModel model = llm::model_as_gguf(path);
   const llm::Config config = llm::read_config(model.content);
   for (const auto& [file, strength] : lora)

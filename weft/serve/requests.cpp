@@ -153,6 +153,15 @@ void read_text_logprobs(const Fields& fields, CompletionRequest& request) {
                      "unsupported_parameter");
 }
 
+void refuse_other_modalities(const Fields& fields) {
+  constexpr size_t kMost = 8;
+  for (const JsonTree::Value one : fields.array("modalities", kMost))
+    if (!one.is_text() || one.text() != "text")
+      refuse_parameter("modalities",
+                       strformat("modalities has {}; the model writes text only", shown(one)),
+                       "unsupported_parameter");
+}
+
 }  // namespace
 
 CompletionRequest parse_chat_request(std::string_view body, const ServeLimits& limits) {
@@ -163,6 +172,7 @@ CompletionRequest parse_chat_request(std::string_view body, const ServeLimits& l
                            "prediction", "web_search_options", "functions", "function_call"}));
   for (const std::string_view name : {"audio", "prediction", "web_search_options"})
     refuse_unsupported(fields, name, "the model writes text from what it is given");
+  refuse_other_modalities(fields);
   for (const std::string_view name : {"functions", "function_call"})
     refuse_unsupported(fields, name, "use tools and tool_choice");
   CompletionRequest request;

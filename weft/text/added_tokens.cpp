@@ -118,6 +118,7 @@ void AddedTokens::cut(std::string_view text, bool is_normalized, bool parse_spec
     size_t begin = match->begin, end = match->end;
     if (match->token->lstrip) begin = std::max(spaces_before(text, begin, 0), last);
     if (match->token->rstrip) end = spaces_behind(text, end);
+    if (begin >= end) continue;  // nothing but spaces that the one before it took
     if (last < begin) sink(text.substr(last, begin - last), last == 0, -1);
     sink(text.substr(begin, end - begin), begin == 0, match->token->id);
     last = end;

@@ -15,8 +15,8 @@ constexpr int kMostDepth = 100;
 
 // Members of a class. PCRE2's \w lacks marks, its \s has U+180E.
 constexpr const char* kWordMembers = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})";
-constexpr const char* kWord =
-    R"(\p{Alphabetic}\p{M}\p{N}\p{Pc})";  // outside of classes: fractions, too
+// Outside of classes: what ISO 8859-1 has of exponents and fractions, too.
+constexpr const char* kWord = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\xb2\xb3\xb9\xbc-\xbe)";
 constexpr const char* kSpaceMembers = R"(\t-\r\x{85}\p{Z})";
 constexpr const char* kHexMembers = "0-9A-Fa-f";
 
@@ -98,12 +98,21 @@ class Translation {
     switch (c) {
       case 'h': return std::string("[") + kHexMembers + "]";
       case 'H': return std::string("[^") + kHexMembers + "]";
+      case 'b': return boundary("(?!", "(?=");
+      case 'B': return boundary("(?=", "(?!");
       case 'w': return std::string("[") + kWord + "]";
       case 'W': return std::string("[^") + kWord + "]";
       case 's': return std::string("[") + kSpaceMembers + "]";
       case 'S': return std::string("[^") + kSpaceMembers + "]";
       default: return same_everywhere(begin, c);
     }
+  }
+  /// Behind a character of words what `behind` says of the next one, behind others what `other`
+  /// does.
+  static std::string boundary(std::string_view behind, std::string_view other) {
+    const std::string word = std::string("[") + kWord + "]";
+    return "(?:(?<=" + word + ")" + std::string(behind) + word + ")|(?<!" + word + ")" +
+           std::string(other) + word + "))";
   }
   std::string same_everywhere(size_t begin, char c) {
     if (c == 'u') return code_point();
@@ -143,6 +152,23 @@ class Translation {
     return "\\x{" + std::string(digits) + "}";
   }
 
+  /// \W, \S and \H: what they are not is returned. Nothing where something else comes.
+  std::string negative_member() {
+    const char* members = next_is("\\W")   ? kWordMembers
+                          : next_is("\\S") ? kSpaceMembers
+                          : next_is("\\H") ? kHexMembers
+                                           : "";
+    if (*members != 0) at_ += 2;
+    return members;
+  }
+
+  /// A class of `members` or what is in none of `others` has what is not in all of these.
+  static void negate(Class& made, std::vector<std::string> others, std::string& members) {
+    made.all = std::move(others);
+    if (!members.empty()) made.all.push_back("^" + members);
+    made.negated = !made.negated;
+  }
+
   Class char_class(int depth) {
     if (depth > kMostDepth) refuse("too many classes in each other", at_);
     const size_t begin = at_++;
@@ -150,6 +176,7 @@ class Translation {
     made.negated = at_ < pattern_.size() && pattern_[at_] == '^';
     if (made.negated) ++at_;
     std::string members;
+    std::vector<std::string> others;
     bool first = true;
     const auto end_part = [&] {
       if (members.empty()) refuse("a class of nothing", at_);
@@ -160,6 +187,8 @@ class Translation {
       if (next_is("&&")) {
         end_part();
         at_ += 2;
+      } else if (std::string other = negative_member(); !other.empty()) {
+        others.push_back(std::move(other));
       } else if (next_is("[:")) {
         members += posix_class();
       } else if (pattern_[at_] == '[') {
@@ -173,6 +202,12 @@ class Translation {
     }
     if (at_ == pattern_.size()) refuse("a [ without its ]", begin);
     ++at_;
+    if (!others.empty()) {
+      if (!made.all.empty() || members.starts_with('^'))
+        refuse("\\W, \\S or \\H beside && or a class that is negated", begin);
+      negate(made, std::move(others), members);
+      return made;
+    }
     if (!members.empty() || made.all.empty()) end_part();
     return made;
   }

@@ -41,7 +41,13 @@ bool is_in(char32_t c, Categories set) {
 
 bool is_space(char32_t c) { return (c >= 9 && c <= 13) || c == 0x85 || is_in(c, kSeparators); }
 
-bool is_word(char32_t c) { return is_in(c, kLetters | kMarks | kDecimalNumbers | kConnectors); }
+bool is_word(char32_t c) {
+  if (is_in(c, kLetters | kMarks | kDecimalNumbers | kLetterNumbers | kConnectors)) return true;
+  // Other_Alphabetic of PropList.txt, as far as it is no mark: letters in circles and squares.
+  return (c >= 0x24b6 && c <= 0x24e9) || (c >= 0x1f130 && c <= 0x1f149) ||
+         (c >= 0x1f150 && c <= 0x1f169) || (c >= 0x1f170 && c <= 0x1f189) || c == 0x200c ||
+         c == 0x200d;
+}
 
 void append_lower(std::string& out, char32_t c) {
   // The one unconditional mapping of SpecialCasing.txt to several small letters.

@@ -15,13 +15,14 @@ using Categories = uint32_t;
 constexpr Categories kLetters = 0x3e, kMarks = 0x1c0, kNumbers = 0xe00, kPunctuation = 0x7f000,
                      kSeparators = 0x3800000, kOthers = 0x3c000001;
 constexpr Categories kUnassigned = 1, kNonspacingMarks = 1 << 6, kDecimalNumbers = 1 << 9,
-                     kConnectors = 1 << 12;
+                     kLetterNumbers = 1 << 10, kConnectors = 1 << 12;
 
 /// Of any number; what is above U+10FFFF is unassigned.
 bool is_in(char32_t c, Categories set);
 /// White_Space of PropList.txt.
 bool is_space(char32_t c);
-/// What words are made of: letters, marks, decimal numbers, connectors (`\w`).
+/// What words are made of (`\w`, Annex C of Unicode's TR 18): what is Alphabetic, marks, decimal
+/// numbers, connectors, joiners.
 bool is_word(char32_t c);
 
 /// One small letter or several; itself where there is none. Without regard to what is around it.

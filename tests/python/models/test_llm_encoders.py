@@ -153,5 +153,5 @@ def test_what_encoders_do_not(tmp_path):
         ours.embedding([9] * 97)
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | {"hidden_act": "relu", "is_decoder": True}))
-    with pytest.raises(ValueError, match="hidden_act is 'relu', not gelu\n.*tokens do not see those behind them"):
+    with pytest.raises(ValueError, match="the activation 'relu' is not supported\n.*tokens do not see those behind them"):
         Model(path)
