@@ -59,6 +59,20 @@ TEST(Streams, AClientThatGoesFreesItsPlaceWithinAStep) {
   EXPECT_TRUE(comes_true([&] { return s.generator.running == 0; }));
 }
 
+TEST(Streams, SeveralAnswersBeginWithTheHead) {
+  // Words of the first are there before the last is asked for: they wait for the head of all.
+  const ServerHere s;
+  Client client(s.port());
+  const std::string request =
+      post("/v1/chat/completions", chat_body("SAY abc", {{"stream", true}, {"n", 8}}).dump());
+  for (int i = 0; i < 300; ++i) {
+    client.send(request);
+    const std::string answer = client.read_until("[DONE]\n\n\r\n0\r\n\r\n");
+    ASSERT_EQ(answer.find("HTTP/1.1 200 "), 0u) << "answer " << i << ": " << answer;
+    EXPECT_LT(answer.find("\"role\""), answer.find("\"abc\"")) << answer;
+  }
+}
+
 TEST(Streams, EmbeddingsAreGivenBesideStreams) {
   const ServerHere s({.step_time = std::chrono::milliseconds(1)});
   Client stream(s.port());

@@ -113,11 +113,13 @@ void CompletionTask::add_choices_of(std::vector<llm::TokenId> prompt, const std:
 }
 
 void CompletionTask::submit() {
+  std::vector<std::pair<Ticket, llm::Request>> requests;
   for (size_t i = 0; i < choices_.size(); ++i) {
     choices_[i].ticket = service_.open(shared_from_this());
-    service_.loop().submit(choices_[i].ticket, std::move(to_submit_[i]));
+    requests.emplace_back(choices_[i].ticket, std::move(to_submit_[i]));
   }
   to_submit_.clear();
+  service_.loop().submit(std::move(requests));
   exchange_->when_abandoned([task = weak_from_this()] {
     if (const auto self = task.lock()) {
       ++self->service_.metrics().cancelled;

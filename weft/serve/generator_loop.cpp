@@ -37,9 +37,9 @@ void GeneratorLoop::post(Command command) {
   changed_.notify_one();
 }
 
-void GeneratorLoop::submit(Ticket ticket, llm::Request request) {
-  post([this, ticket, request = std::move(request)]() mutable {
-    start(ticket, std::move(request));
+void GeneratorLoop::submit(std::vector<std::pair<Ticket, llm::Request>> requests) {
+  post([this, requests = std::move(requests)]() mutable {
+    for (auto& [ticket, request] : requests) start(ticket, std::move(request));
   });
 }
 

@@ -33,7 +33,8 @@ class GeneratorLoop {
   GeneratorLoop(llm::Generator& generator, Deliver deliver);
 
   // From any thread.
-  void submit(Ticket ticket, llm::Request request);
+  /// All start before any of them goes on.
+  void submit(std::vector<std::pair<Ticket, llm::Request>> requests);
   void embed(Ticket ticket, std::vector<std::vector<llm::TokenId>> texts);
   /// Nothing is delivered for it but, at most, what was on its way. Its place is free before the
   /// next step.
