@@ -146,7 +146,21 @@ TEST(Layers, LayerNormAndRmsNormAndGroupNorm) {
         moments(Doubles(in.begin() + static_cast<long>(g) * 6, in.end()), 1, 1, 6, 0);
     for (size_t j = 0; j < 6; ++j) group[g * 6 + j] = (in[g * 6 + j] - m) / std::sqrt(v + 1e-5);
   }
-  expect_close(LayerNorm({3})(x), layer, 1e-4);
+  LayerNorm norm({3});
+  expect_close(norm(x), layer, 1e-4);
+  // Either may be taken away, and the other one counts.
+  Doubles more = layer;
+  for (double& y : more) y = y * 2 + 1;
+  norm.weight = norm.weight * 2;
+  norm.bias = norm.bias + 1;
+  expect_close(norm(x), more, 1e-4);
+  norm.bias = Tensor();
+  for (double& y : more) y -= 1;
+  expect_close(norm(x), more, 1e-4);
+  norm.weight = Tensor();
+  norm.bias = Tensor::full({3}, 5.f);
+  for (size_t k = 0; k < more.size(); ++k) more[k] = layer[k] + 5;
+  expect_close(norm(x), more, 1e-4);
   expect_close(RMSNorm(3)(x), rms, 1e-4);
   expect_close(GroupNorm(2, 4)(x), group, 1e-4);
   EXPECT_ERROR(LayerNorm({4})(x), "the last axes of an input of shape (2, 4, 3) must be (4,)");

@@ -100,9 +100,8 @@ Tensor LayerNorm::operator()(const Tensor& x, CallSite at) const {
            dims_of(shape).text());
     }
   }
-  const Tensor y = x.layernorm(axes, eps);
-  if (!weight.defined()) return y;
-  return bias.defined() ? y * weight + bias : y * weight;
+  const Tensor y = x.layernorm(axes, eps), scaled = weight.defined() ? y * weight : y;
+  return bias.defined() ? scaled + bias : scaled;
 }
 void LayerNorm::visit(StateVisitor& v) {
   v("weight", weight);

@@ -53,7 +53,8 @@ struct LayerNorm {
   Tensor operator()(const Tensor& x, CallSite = CallSite::here()) const;
   void visit(StateVisitor& v);
 
-  Tensor weight, bias;  // shape, ones and zeros
+  // shape, ones and zeros; either may be taken away: norm.bias = Tensor()
+  Tensor weight, bias;
   Ints shape;
   double eps;
 };
