@@ -82,6 +82,14 @@ def test_stabilised_ranks(tmp_path):
     assert off(ours(path, [(lora, 1 / RANK**0.5)]), theirs(model)) < 1e-5
 
 
+def test_one_adapter_needs_no_list(tmp_path):
+    model = random_model(*CASES["llama"])
+    path = saved(model, tmp_path)
+    lora = adapter(model, ["v_proj"], tmp_path / "lora")
+    for one in (lora, tmp_path / "lora", (lora, 0.5)):
+        assert np.array_equal(ours(path, one), ours(path, [one]))
+
+
 def test_of_another_model(tmp_path):
     model = random_model("Llama", CASES["llama"][1] | dict(hidden_size=96, num_attention_heads=6), {})
     lora = adapter(model, ["v_proj"], tmp_path / "lora")

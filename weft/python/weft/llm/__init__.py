@@ -9,6 +9,7 @@
 
 In a task of asyncio: async for text in model.astream(...), await model.agenerate(...).
 """
+import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from typing import Any, TypeAlias, TypedDict, Unpack
@@ -38,14 +39,17 @@ def convert(path: str, out: str, type: str = "") -> None:
     _convert(str(path), str(out), type)
 
 
-def merge(path: str, lora: Sequence[Adapter], out: str, type: str = "") -> None:
-    """Writes a GGUF file of a model with adapters in its weights: files, or pairs of a file and how much of it counts.
+def merge(path: str, lora: Adapter | Sequence[Adapter], out: str, type: str = "") -> None:
+    """Writes a GGUF file of a model with one or several adapters in its weights: files, or pairs of a file and how much counts.
     type: what matrices become, as of quantize(); "": each keeps its format."""
     _merge_lora(str(path), _adapters(lora), str(out), type)
 
 
-def _adapters(lora: Sequence[Adapter]) -> list[tuple[str, float]]:
-    return [(str(one[0]), float(one[1])) if isinstance(one, tuple) else (str(one), 1.0) for one in lora]
+def _adapters(lora: Adapter | Sequence[Adapter]) -> list[tuple[str, float]]:
+    given: Sequence[Any] = lora
+    if isinstance(lora, (str, os.PathLike)) or (isinstance(lora, tuple) and len(lora) == 2 and isinstance(lora[1], (int, float))):
+        given = [lora]
+    return [(str(one[0]), float(one[1])) if isinstance(one, tuple) else (str(one), 1.0) for one in given]
 
 
 class Options(TypedDict, total=False):
@@ -83,12 +87,12 @@ class Model:
     (8 bits and a scale for 32). factors: what the factors of products with weights are rounded to, "f32" (not at all),
     "bf16" or "q8" (8 bits); "auto": to 8 bits where the machine multiplies bytes. draft: "lookup", or the path of a
     smaller model with the same tokens: up to draft_tokens tokens are guessed ahead, from the text so far or by that
-    model, and checked in one step; answers stay the same. lora: adapters beside the weights, files (GGUF, or PEFT's
-    folders) or pairs of a file and how much of it counts.
+    model, and checked in one step; answers stay the same. lora: adapters beside the weights, one or several: files (GGUF, or
+    PEFT's folders) or pairs of a file and how much of it counts.
     """
 
     def __init__(self, path: str, *, context: int = 4096, slots: int = 1, cache: str = "f16", factors: str = "auto",
-                 draft: str | None = None, draft_tokens: int = 5, lora: Sequence[Adapter] = ()):
+                 draft: str | None = None, draft_tokens: int = 5, lora: Adapter | Sequence[Adapter] = ()):
         model = "" if draft is None or draft == "lookup" else str(draft)
         self._model = LanguageModel(str(path), context, slots, cache, factors, model, draft_tokens if draft else 0,
                                     _adapters(lora))
