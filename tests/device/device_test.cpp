@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -321,6 +322,40 @@ TEST(Allocator, RefusalsChangeNothing) {
   EXPECT_HAS(message_of([&] { device.allocate(64, "y"); }), "injected");
   EXPECT_NE(device.allocate(64), nullptr);
   EXPECT_EQ(device.allocator().stats().live_buffers, 2);
+}
+
+/// Of the mapping that `at` is in, as /proc/self/smaps has them: "hg" where huge pages are wanted.
+std::string mapping_flags(const void* at) {
+  std::ifstream maps("/proc/self/smaps");
+  bool inside = false;
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long long begin = 0, end = 0;
+    const auto address = reinterpret_cast<uintptr_t>(at);
+    if (std::sscanf(line.c_str(), "%llx-%llx ", &begin, &end) == 2)
+      inside = begin <= address && address < end;
+    else if (inside && line.starts_with("VmFlags:"))
+      return line + " ";
+  }
+  return "";
+}
+
+TEST(Allocator, HugePagesAreWantedOutsideOfScopesOfSmallOnes) {
+  Context context(testing::quiet_options());
+  Device& device = context.get<DeviceTable>().open("CPU");
+  constexpr int64_t kBytes = 8 << 20;
+  std::vector<std::shared_ptr<Buffer>> kept;  // so that no block is given twice
+  const auto wants_huge = [&] {
+    kept.push_back(device.allocate(kBytes));
+    return mapping_flags(kept.back()->data()).find(" hg ") != std::string::npos;
+  };
+  if (!wants_huge()) GTEST_SKIP() << "this kernel has no huge pages, or no smaps";
+  {
+    const SmallPagesScope outer;
+    EXPECT_FALSE(wants_huge());
+    { const SmallPagesScope inner; }
+    EXPECT_FALSE(wants_huge());
+  }
+  EXPECT_TRUE(wants_huge());
 }
 
 TEST(Allocator, BuffersMayOutliveTheContext) {

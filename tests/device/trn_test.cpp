@@ -24,28 +24,37 @@ LinearProgram program_of(DType dtype, int lanes, int64_t size, int64_t odd) {
   return b.build();
 }
 
+/// What a program with one result makes of a and b, all as long as each other.
+template <class T>
+std::vector<T> made_of(Device& device, const LinearProgram& program, std::vector<T> a,
+                       std::vector<T> b) {
+  Loaded loaded(device, {program});
+  std::vector<T> out(a.size());
+  std::vector<std::shared_ptr<Buffer>> buffers;
+  for (std::vector<T>* x : {&out, &a, &b}) {
+    buffers.push_back(device.allocate(static_cast<int64_t>(sizeof(T) * out.size())));
+    device.copy_in({buffers.back().get()}, std::as_bytes(std::span(*x)));
+  }
+  std::vector<BufferSlice> slices;
+  for (auto& buffer : buffers) slices.push_back({buffer.get()});
+  loaded.run(0, slices, {}, 1);
+  device.copy_out(std::as_writable_bytes(std::span(out)), {buffers[0].get()});
+  return out;
+}
+
 template <class T>
 void check(Device& device, DType dtype, int lanes) {
   const auto n = static_cast<size_t>(lanes);
   for (size_t size = 1; size < n; size *= 2)
     for (const size_t odd : {size_t{0}, size_t{1}}) {
       SCOPED_TRACE(strformat("{} blocks of {}, {}", name(dtype), size, odd));
-      Loaded loaded(device, {program_of(dtype, lanes, static_cast<int64_t>(size),
-                                        static_cast<int64_t>(odd))});
-      std::vector<T> a(n), b(n), want(n), got(n);
+      std::vector<T> a(n), b(n), want(n);
       for (size_t k = 0; k < n; ++k) a[k] = static_cast<T>(k), b[k] = static_cast<T>(100 + k);
       for (size_t k = 0; k < n; ++k)
         want[k] = k / size % 2 == 0 ? a[k + odd * size] : b[k - size + odd * size];
-      std::vector<std::shared_ptr<Buffer>> buffers;
-      for (std::vector<T>* x : {&got, &a, &b}) {
-        buffers.push_back(device.allocate(static_cast<int64_t>(sizeof(T) * n)));
-        device.copy_in({buffers.back().get()}, std::as_bytes(std::span(*x)));
-      }
-      std::vector<BufferSlice> slices;
-      for (auto& buffer : buffers) slices.push_back({buffer.get()});
-      loaded.run(0, slices, {}, 1);
-      device.copy_out(std::as_writable_bytes(std::span(got)), {buffers[0].get()});
-      EXPECT_EQ(got, want);
+      const auto program =
+          program_of(dtype, lanes, static_cast<int64_t>(size), static_cast<int64_t>(odd));
+      EXPECT_EQ(made_of(device, program, a, b), want);
     }
 }
 
@@ -81,24 +90,14 @@ TEST(Trn, WithinBlocks) {
           std::array{0, 4, 2, 6}, std::array{1, 2, 3, 4}, std::array{4, 0, 1, 5}}) {
       SCOPED_TRACE(
           strformat("{}: {} {} {} {}", device_name, block[0], block[1], block[2], block[3]));
-      Loaded loaded(device, {program_of_block(block, kLanes)});
-      std::vector<float> a(kLanes), b(kLanes), want(kLanes), got(kLanes);
+      std::vector<float> a(kLanes), b(kLanes), want(kLanes);
       for (size_t k = 0; k < kLanes; ++k)
         a[k] = static_cast<float>(k), b[k] = static_cast<float>(100 + k);
       for (size_t k = 0; k < kLanes; ++k) {
         const auto place = static_cast<size_t>(block[k % 4]);
         want[k] = (place < 4 ? a : b)[k / 4 * 4 + place % 4];
       }
-      std::vector<std::shared_ptr<Buffer>> buffers;
-      for (std::vector<float>* x : {&got, &a, &b}) {
-        buffers.push_back(device.allocate(4 * kLanes));
-        device.copy_in({buffers.back().get()}, std::as_bytes(std::span(*x)));
-      }
-      std::vector<BufferSlice> slices;
-      for (auto& buffer : buffers) slices.push_back({buffer.get()});
-      loaded.run(0, slices, {}, 1);
-      device.copy_out(std::as_writable_bytes(std::span(got)), {buffers[0].get()});
-      EXPECT_EQ(got, want);
+      EXPECT_EQ(made_of(device, program_of_block(block, kLanes), a, b), want);
     }
   }
 }

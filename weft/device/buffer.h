@@ -44,8 +44,8 @@ class Memory {
 };
 
 /// While one lives, large blocks of host memory that its thread asks for have small pages: for what
-/// is written once and read in order from then on. A virtual machine whose host takes back what is
-/// free waits for each huge page anew, and mostly has small ones from before.
+/// is written once and read in order from then on. Where a host has to find memory for its virtual
+/// machine first, new huge pages take several times as long (docs/measurements.md).
 class SmallPagesScope {
  public:
   SmallPagesScope();

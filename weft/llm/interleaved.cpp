@@ -31,8 +31,8 @@ Tensor interleaved(const Tensor& packed, Codec codec, const Dims& shape, int64_t
 }
 
 void Weights::interleave_rows(FunctionRef<int64_t(Codec)> rows_of) {
-  // A model's copies are loaded twice as fast so, where huge pages are slow, and read as fast
-  // (Q4_0 and Q4_K, 0.59 GB, a virtual Zen 4: 1.1 s and 46 tokens a second, 0.45 s and 46).
+  // Loads take less than half as long so where new huge pages are slow (Q4_0, 0.59 GB, a virtual
+  // Zen 4: 1.1 and 0.45 s), and answers as long or up to a tenth longer.
   const SmallPagesScope small_pages;
   bool any = false;
   for (auto& [name, weight] : weights_) {
