@@ -38,6 +38,28 @@ TEST_F(Models, SameTextAloneAndAmongOthers) {
   }
 }
 
+/// Copies with rows side by side come while answers are under way, and change nothing of them.
+TEST_F(Models, CopyWeightsBetweenTheirTokens) {
+  for (const Codec codec : {Codec::Q4_0, Codec::Q6_K}) {
+    Model early = model({.context = 128, .slots = 2}, codec),
+          late = model({.context = 128, .slots = 2}, codec);
+    const bool waits = interleaved_rows(codec, 2) > 0 && interleaving_may_wait(codec);
+    EXPECT_EQ(early.work_ahead(), waits) << "the first of several matrices";
+    while (early.work_ahead()) {}
+    std::vector<std::vector<TokenId>> wanted;
+    for (const TokenId id : {40, 41}) {
+      const RequestId alone = early.submit(request({1, id, 7}, 40, 5));
+      wanted.push_back(run(early)[alone].tokens);
+    }
+    const RequestId first = late.submit(request({1, 40, 7}, 40, 5)),
+                    second = late.submit(request({1, 41, 7}, 40, 5));
+    auto got = run(late);
+    EXPECT_EQ(got[first].tokens, wanted[0]) << name(codec);
+    EXPECT_EQ(got[second].tokens, wanted[1]) << name(codec);
+    EXPECT_FALSE(late.work_ahead()) << "each of the steps has copied one at least";
+  }
+}
+
 TEST_F(Models, EndWhereTheContextEnds) {
   Model m = model({.context = 64});
   const RequestId id = m.submit(request(std::vector<TokenId>(60, 9), -1));

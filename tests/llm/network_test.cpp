@@ -403,7 +403,7 @@ TEST(PackedNetworks, OfInterleavedRowsGiveTheSame) {
     for (size_t i = 0; i < got.size(); ++i) {
       const std::vector<double> expected(wanted[i].begin(), wanted[i].end());
       EXPECT_LT(distance(got[i], expected), exact ? 1e-5 : 0.02) << name(codec);
-      if (exact && interleaved_rows(codec, 1) > 0) {
+      if (interleaving_may_wait(codec) && interleaved_rows(codec, 1) > 0) {
         EXPECT_EQ(got[i], wanted[i]) << name(codec);
       }
     }

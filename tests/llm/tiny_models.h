@@ -13,8 +13,8 @@ namespace weft::llm {
 /// Models of random weights with a vocabulary of 320, and requests to them.
 class Models : public ScratchDir {
  protected:
-  static Model model(const ModelOptions& options) {
-    const GgufModel file = gguf_model(random_model(*find_random_shape("tiny"), Codec::Q8_0, 1));
+  static Model model(const ModelOptions& options, Codec codec = Codec::Q8_0) {
+    const GgufModel file = gguf_model(random_model(*find_random_shape("tiny"), codec, 1));
     return Model(ModelFile{read_config(file.content), Weights(file)},
                  text::Tokenizer::from_gguf(file.content), options);
   }

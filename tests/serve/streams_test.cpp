@@ -75,6 +75,21 @@ TEST(Streams, SeveralAnswersBeginWithTheHead) {
   }
 }
 
+TEST(Streams, WhatNoAnswerWaitsForIsDoneBetweenThem) {
+  ServerHere s({.pieces_ahead = 1000});
+  EXPECT_TRUE(comes_true([&] { return s.generator.ahead == 1000; })) << "before any request";
+  EXPECT_EQ(s.chat(chat_body("SAY x")).status, 200);
+  ServerHere busy({.step_time = std::chrono::milliseconds(1), .pieces_ahead = SIZE_MAX});
+  EXPECT_TRUE(comes_true([&] { return busy.generator.ahead > 0; }));
+  Client client(busy.port());
+  client.send(stream_of("LONG 100000"));
+  const auto word = [&] { return client.read_until("content\":\"w\"").find("w\""); };
+  EXPECT_NE(word(), std::string::npos);
+  const size_t before = busy.generator.ahead;
+  for (int i = 0; i < 20; ++i) EXPECT_NE(word(), std::string::npos);
+  EXPECT_EQ(busy.generator.ahead, before) << "while one is answered";
+}
+
 TEST(Streams, EmbeddingsAreGivenBesideStreams) {
   const ServerHere s({.step_time = std::chrono::milliseconds(1)});
   Client stream(s.port());

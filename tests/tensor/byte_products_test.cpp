@@ -149,6 +149,26 @@ TEST_P(ByteProducts, OfInterleavedRows) {
   }
 }
 
+/// So that the copies may come between two steps of an answer.
+TEST_P(ByteProducts, InterleavedHaveTheSameBitsWhereTheyMayWait) {
+  constexpr int64_t kWide = 128, kLong = 2048;
+  for (const CodecRow& format : kCodecs) {
+    const Codec codec = format.codec;
+    const int64_t side_by_side = interleaved_rows(codec, 1);
+    if (side_by_side == 0 || !interleaving_may_wait(codec)) continue;
+    const Weights w = weights(codec, kWide, kLong);
+    const Tensor words = interleave_rows(w.packed, codec, {kWide, kLong}, side_by_side);
+    const Tensor bytes = words.contiguous().unsqueeze(-1).bitcast(DType::U8).realize();
+    const Tensor interleaved = decode_interleaved(bytes, codec, {kWide, kLong});
+    for (const int64_t rows : {1, 2, 6, 16, 32, 64}) {
+      const Tensor x = Tensor::from(some_rows(rows, kLong), Dims({rows, kLong}));
+      EXPECT_EQ(product_with(x, interleaved, Factors::Q8).to_vector<float>(),
+                product_with(x, w.decoded, Factors::Q8).to_vector<float>())
+          << name(codec) << ", " << rows;
+    }
+  }
+}
+
 /// Decoded by blocks of columns. Where the machine multiplies bf16, only this asks for them.
 TEST_P(ByteProducts, OfManyRows) {
   constexpr int64_t kRows = 37;

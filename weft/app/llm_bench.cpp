@@ -94,6 +94,8 @@ class Comparison {
         read_(per_token(file_)) {
     measure(model_, 1, 1, 1);
     first_ = since(start_);
+    while (model_.work_ahead()) {}
+    all_ = since(start_);
     bandwidth_ = measured_read_bandwidth(session.context);
     flops_ = measured_f32_flops(session.context);
     if (options.against.empty()) return;
@@ -115,6 +117,7 @@ class Comparison {
     if (peer_) load.peer = peer_load_.load, first.peer = peer_load_.first;
     print(load);
     print(first);
+    print({"and everything copied", "s", all_});
   }
   void prompt(int64_t length) {
     const auto [mine, others] = turns(length, 1, 1, &BenchPeer::Steps::first);
@@ -194,7 +197,7 @@ class Comparison {
   llm::Model model_;
   double load_;
   PerToken read_;
-  double first_ = 0, bandwidth_ = 0, flops_ = 0;
+  double first_ = 0, all_ = 0, bandwidth_ = 0, flops_ = 0;
   std::optional<BenchPeer> peer_;
   BenchPeer::Loaded peer_load_;
 };

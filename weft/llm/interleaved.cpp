@@ -6,6 +6,10 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
 #include "weft/device/buffer.h"
 #include "weft/io/host_memory.h"
 
@@ -30,42 +34,78 @@ Tensor interleaved(const Tensor& packed, Codec codec, const Dims& shape, int64_t
   return borrowed_tensor(made->data, DType::U8, bytes, memory_owner(made));
 }
 
-void Weights::interleave_rows(FunctionRef<int64_t(Codec)> rows_of) {
-  // Loads take less than half as long so where new huge pages are slow (Q4_0, 0.59 GB, a virtual
-  // Zen 4: 1.1 and 0.45 s), and answers as long or up to a tenth longer.
-  const SmallPagesScope small_pages;
-  bool any = false;
+namespace {
+
+/// How many rows of it should lie side by side that do not yet; 0: none. Of what does not multiply
+/// rows are looked up, also of what multiplies besides.
+int64_t rows_to_interleave(const std::string& name, const Weight& weight,
+                           FunctionRef<int64_t(Codec)> rows_of) {
+  const bool multiplies = name.starts_with("blk.") || name == "output.weight";
+  if (!multiplies || weight.interleaved || is_plain(weight.codec)) return 0;
+  const int64_t rows = rows_of(weight.codec);
+  return may_be_interleaved(weight.codec, weight.shape, rows) ? rows : 0;
+}
+
+}  // namespace
+
+bool Weights::interleave_rows(FunctionRef<int64_t(Codec)> rows_of, double seconds) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
+  const auto is_late = [&] {
+    return std::chrono::duration<double>(Clock::now() - start).count() >= seconds;
+  };
   for (auto& [name, weight] : weights_) {
-    // Of others rows are looked up, also of one that multiplies besides.
-    const bool multiplies = name.starts_with("blk.") || name == "output.weight";
-    const int64_t rows = multiplies && !is_plain(weight.codec) ? rows_of(weight.codec) : 0;
-    if (weight.interleaved || !may_be_interleaved(weight.codec, weight.shape, rows)) continue;
-    const Tensor in_file = weight.stored;
-    fetch(in_file);
-    weight.stored = interleaved(in_file, weight.codec, weight.shape, rows);
-    any = weight.interleaved = true;
-    let_go(in_file);
+    const int64_t rows = rows_to_interleave(name, weight, rows_of);
+    if (rows == 0) continue;
+    fetch(weight.stored);
+    weight.stored = interleaved(weight.stored, weight.codec, weight.shape, rows);
+    weight.interleaved = true;
+    if (is_late()) return false;
   }
   // For a vector in the file the system would map what lies around it, up to 2 MiB.
-  for (auto& [name, weight] : weights_)
-    if (any && weight.shape.size() == 1 && is_plain(weight.codec) && weight.bytes > 0)
-      weight.stored = copied(weight.stored);
+  if (std::ranges::any_of(weights_, [](const auto& named) { return named.second.interleaved; }))
+    for (auto& [name, weight] : weights_)
+      if (weight.shape.size() == 1 && is_plain(weight.codec) && weight.bytes > 0)
+        weight.stored = copied(weight.stored);
+  return true;
 }
 
 bool may_stay_in_memory(const Weights& weights) {
   return weights.bytes() <= ::sysconf(_SC_PHYS_PAGES) * ::sysconf(_SC_PAGESIZE) / 2;
 }
 
-Weights for_answers(const ModelFile& file, Factors factors, int64_t rows) {
-  Weights weights = file.weights;
-  if (factors == Factors::Q8 && !file.config.encoder && may_stay_in_memory(weights))
-    weights.interleave_rows([rows](Codec codec) { return interleaved_rows(codec, rows); });
-  return weights;
+AnswerWeights::AnswerWeights(const ModelFile& file, Factors factors, int64_t rows)
+    : file_(file.weights), now_(file.weights), all_(file.weights) {
+  if (factors != Factors::Q8 || file.config.encoder || !may_stay_in_memory(file_)) return;
+  rows_of_ = [rows](Codec codec) { return interleaved_rows(codec, rows); };
+  // What is waited for: loads take less than half as long so where new huge pages are slow (Q4_0,
+  // 0.59 GB, a virtual Zen 4: 1.1 and 0.45 s), and answers as long or up to a tenth longer.
+  const SmallPagesScope small_pages;
+  now_.interleave_rows(
+      [&](Codec codec) { return interleaving_may_wait(codec) ? 0 : rows_of_(codec); });
+  all_ = now_;
+  complete_ = std::ranges::none_of(all_.all(), [&](const auto& named) {
+    return rows_to_interleave(named.first, named.second, rows_of_) != 0;
+  });
 }
 
-void let_go_of_copied(const Weights& in_file, const Weights& used) {
-  for (const auto& [name, weight] : used.all())
-    if (weight.interleaved) let_go(in_file.find(name)->stored);
+bool AnswerWeights::copy(double seconds) {
+  if (complete_ || !all_.interleave_rows(rows_of_, seconds)) return false;
+  now_ = std::move(all_);
+  return complete_ = true;
+}
+
+void AnswerWeights::let_go_of_copied() const {
+  for (const auto& [name, weight] : now_.all())
+    if (weight.interleaved) let_go(file_.find(name)->stored);
+}
+
+Weights for_answers(const ModelFile& file, Factors factors, int64_t rows) {
+  AnswerWeights weights(file, factors, rows);
+  const SmallPagesScope small_pages;
+  weights.copy();
+  weights.let_go_of_copied();
+  return weights.now();
 }
 
 }  // namespace weft::llm

@@ -34,6 +34,11 @@ Network::Network(Config config, const Weights& weights, int64_t positions, Facto
   bind(weights, factors);
 }
 
+void Network::use(const Weights& weights, Factors factors) {
+  layers_.clear();
+  bind(weights, factors);
+}
+
 Tensor Network::normed(const Tensor& x, const Scale& scale) const {
   if (!scale.defined()) return x;
   Tensor y = config_.norm == Norm::Layer

@@ -63,6 +63,8 @@ class Network {
           bool mixed = false);
 
   const Config& config() const { return config_; }
+  /// Weights with the same numbers that lie otherwise.
+  void use(const Weights& weights, Factors factors);
   /// (rows, tokens, dim), normed; writes the batch's keys and values to the cache.
   Tensor hidden(const Batch& batch, KvCache& cache) const;
   /// The same of whole texts (rows, tokens) i32 from their beginnings, without a cache: what

@@ -46,6 +46,7 @@ void fill_rows(std::vector<StepRow>& rows, int64_t slots) {
 Stepper::Stepper(Config config, const Weights& weights, int64_t slots, int64_t positions,
                  DType cache, Factors factors)
     : network_(std::move(config), weights, positions, factors),
+      factors_(factors),
       cache_(network_.config(), slots, up_to_grain(positions),
              near_positions(network_.config(), up_to_grain(positions)), cache),
       apart_(Context::current().options().deterministic),
@@ -59,6 +60,11 @@ Stepper::Stepper(Config config, const Weights& weights, int64_t slots, int64_t p
   auto function = std::make_shared<Jit<decltype(keep)>>(keep, "a window's move");
   function->capture_at_once();
   keep_near_ = [function](const Dim& slot, const Dim& from) { (*function)(slot, from); };
+}
+
+void Stepper::use(const Weights& weights) {
+  network_.use(weights, factors_);
+  steps_.clear();
 }
 
 namespace {

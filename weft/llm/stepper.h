@@ -35,6 +35,9 @@ class Stepper {
   Stepper(Config config, const Weights& weights, int64_t slots, int64_t positions, DType cache,
           Factors factors = Factors::F32);
 
+  /// Weights with the same numbers that lie otherwise: steps are compiled anew when they come.
+  void use(const Weights& weights);
+
   /// The longest part of a text that one step takes, of `left` tokens behind `start`: steps have a
   /// few lengths only, and the last one is filled up. Of encoders, which have Give::Hidden only, a
   /// text is one part.
@@ -85,6 +88,7 @@ class Stepper {
   void make_room(const StepRow& row, int64_t tokens);
 
   Network network_;
+  Factors factors_;
   KvCache cache_;
   bool apart_;
   std::map<Shape, Step> steps_;

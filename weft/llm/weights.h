@@ -1,6 +1,7 @@
 // Weights: a model's tensors by the names that GGUF files have, packed as they lie in the file.
 #pragma once
 
+#include <limits>
 #include <map>
 #include <string>
 #include <string_view>
@@ -70,8 +71,10 @@ class Weights {
   int64_t bytes() const;
   void add_factors(std::string_view name, const LowRank& factors);  ///< of a weight that there is
   /// Copies packed matrices so that so many rows of each lie side by side (by interleaved_rows(),
-  /// few rows are multiplied faster; 0: left as they lie). Their files' pages may leave memory.
-  void interleave_rows(FunctionRef<int64_t(Codec)> rows_of);
+  /// few rows are multiplied faster; 0: left as they lie): one, and more until `seconds` are over.
+  /// Whether there is nothing left to copy.
+  bool interleave_rows(FunctionRef<int64_t(Codec)> rows_of,
+                       double seconds = std::numeric_limits<double>::infinity());
 
  private:
   using Stacks = std::map<std::string, std::map<int64_t, Weight>>;  // experts by number

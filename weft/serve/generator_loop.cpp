@@ -72,7 +72,8 @@ bool GeneratorLoop::take_commands() {
   std::vector<Command> commands;
   {
     std::unique_lock lock(mutex_);
-    if (idle()) changed_.wait_for(lock, kWatch, [&] { return stopped_ || !commands_.empty(); });
+    if (idle() && !ahead_)
+      changed_.wait_for(lock, kWatch, [&] { return stopped_ || !commands_.empty(); });
     if (stopped_) return false;
     commands.swap(commands_);
   }
@@ -166,6 +167,9 @@ void GeneratorLoop::run(const std::function<void()>& watch) {
     if (!generator_.idle())
       guarded([&] { step(); },
               [&](std::string_view code, std::string_view message) { fail_all(code, message); });
+    else if (ahead_)
+      guarded([&] { ahead_ = generator_.work_ahead(0); },
+              [&](std::string_view, std::string_view) { ahead_ = false; });
     report();
   }
   for (const auto& [id, ticket] : running_) generator_.cancel(id);

@@ -71,6 +71,7 @@ class GeneratorLoop {
   std::unordered_map<Ticket, llm::RequestId> requests_;
   std::deque<Embedding> embeddings_;
   std::vector<Outcome> outcomes_;
+  bool ahead_ = true;  // there may be work for when nobody waits
   // Shared.
   mutable std::mutex mutex_;
   std::condition_variable changed_;

@@ -46,6 +46,9 @@ Factors fastest_factors();
 /// How many rows of a matrix in this format should lie side by side, word by word, for products by
 /// bytes with up to `rows` rows on the default device; 0 where they should not.
 int64_t interleaved_rows(Codec codec, int64_t rows);
+/// Whether products by bytes on the default device have the same bits where rows lie side by side
+/// and where they do not, and take at most half as long again there: a copy can wait.
+bool interleaving_may_wait(Codec codec);
 /// Whether `rows` divide the rows of the matrix (n, k), and words the blocks of each row: two by
 /// two, with both scales in front, where a block is no whole words.
 bool may_be_interleaved(Codec codec, const Dims& shape, int64_t rows);

@@ -16,6 +16,7 @@ struct FakeOptions {
   size_t places = 8, queue = 4096;
   std::chrono::microseconds step_time{0};
   int64_t context = 100000;
+  size_t pieces_ahead = 0;  // of work for when nobody waits
 };
 
 /// What the user says last, or a prompt that is no chat, decides the answer by the last of these
@@ -34,6 +35,11 @@ class FakeGenerator final : public Generator {
   void cancel(RequestId request) override;
   std::vector<Progress> step() override;
   bool idle() const override { return queue_.empty() && running_.empty() && cancelled_.empty(); }
+  bool work_ahead(double) override {
+    if (options.pieces_ahead == 0) return false;
+    ++ahead;
+    return --options.pieces_ahead > 0;
+  }
   std::vector<float> embedding(std::span<const TokenId> tokens) override;
   const text::Tokenizer& tokenizer() const override { return tokenizer_; }
   std::string model_name() const override { return "fake"; }
@@ -46,6 +52,7 @@ class FakeGenerator final : public Generator {
   Request last;
   // From any thread:
   std::atomic<size_t> running{0}, queued{0}, steps{0}, submitted{0}, most_running{0};
+  std::atomic<size_t> ahead{0};         // pieces of work that nobody waited for
   std::atomic<size_t> with_grammar{0};  // requests whose answer has to follow one
   std::atomic<bool> break_steps{false};
 
