@@ -299,11 +299,12 @@ TEST_P(X86Select, WhatTheNextItemReadsIsFetchedAhead) {
   EXPECT_EQ(count(select_x86(program, target).code, {Form::Prefetcht0}), 0);
 }
 
-/// out[8 i ...] = sums over j and four rows of x[(4 i + row) length + 8 j ...], in f16, of more
-/// than caches hold; `rounds` of them to a work item.
-LinearProgram sum_of_four_rows(int64_t length, int64_t rounds = 1) {
+/// out[8 i ...] = sums over j and four rows of x[(4 i + row) length + 8 j ...], so many lanes, of
+/// more than caches hold; `rounds` of them to a work item.
+LinearProgram sum_of_four_rows(int64_t length, int64_t rounds = 1, DType dtype = DType::F16,
+                               int lanes = 8) {
   ProgramBuilder b("rows");
-  NodeRef out = b.param(DType::F32, true), x = b.param(DType::F16);
+  NodeRef out = b.param(DType::F32, true), x = b.param(dtype);
   NodeRef item = b.open(b.i32(64), Binding::Core), i = item, round = nullptr;
   if (rounds > 1) {
     round = b.open(b.i32(rounds));
@@ -316,8 +317,10 @@ LinearProgram sum_of_four_rows(int64_t length, int64_t rounds = 1) {
       b.alu(Op::Add, {b.alu(Op::Mul, {i, b.i32(4 * length)}), b.alu(Op::Mul, {j, b.i32(8)})});
   NodeRef sum = b.emit(Op::GetAcc, DType::F32, {acc}, {0}, 8);
   for (int64_t row = 0; row < 4; ++row) {
-    NodeRef part = b.load(x, b.alu(Op::Add, {first, b.i32(row * length)}), 8);
-    sum = b.alu(Op::Add, {sum, b.emit(Op::Cast, DType::F32, {part}, {}, 8)});
+    NodeRef part = b.load(x, b.alu(Op::Add, {first, b.i32(row * length)}), lanes);
+    if (dtype != DType::F32) part = b.emit(Op::Cast, DType::F32, {part}, {}, lanes);
+    if (lanes == 1) part = b.emit(Op::Splat, DType::F32, {part}, {}, 8);
+    sum = b.alu(Op::Add, {sum, part});
   }
   b.emit(Op::SetAcc, DType::F32, {acc, sum}, {}, 8);
   b.close(j);
@@ -337,6 +340,11 @@ TEST_P(X86Select, RowsThatAreWalkedSideBySideAreFetchedInTheOrderOfMemory) {
     const std::vector<Instruction> code = select_x86(sum_of_four_rows(length), target).code;
     EXPECT_EQ(count(code, {Form::Prefetcht0}), near) << length;
     EXPECT_EQ(count(code, {Form::Prefetcht1}), later) << length;
+  }
+  // Also numbers that are multiplied one by one; vectors of them the machine follows.
+  for (const auto& [lanes, fetched] : {std::pair(1, 2), {8, 0}}) {
+    const LinearProgram program = sum_of_four_rows(400, 1, DType::F32, lanes);
+    EXPECT_EQ(count(select_x86(program, target).code, {Form::Prefetcht0}), fetched) << lanes;
   }
   // Each of an item's rounds fetches its share of the next one's.
   const std::vector<Instruction> code = select_x86(sum_of_four_rows(800, 16), target).code;

@@ -67,7 +67,7 @@ TEST_F(Winograd, IsForManyChannelsAndPlaces) {
   EXPECT_TRUE(is_used(convolution({}), cpu, constant_weights()));
   EXPECT_FALSE(is_used(convolution({}), cpu, {})) << "weights change, for few places";
   EXPECT_TRUE(is_used(convolution({.images = 8, .rows = 8, .columns = 16}), cpu, {}));
-  EXPECT_FALSE(is_used(convolution({.in = 16}), cpu, constant_weights())) << "few channels";
+  EXPECT_FALSE(is_used(convolution({.in = 8}), cpu, constant_weights())) << "few channels";
   EXPECT_FALSE(is_used(convolution({.stride = 2}), cpu, constant_weights()));
   Target same_everywhere = cpu;
   same_everywhere.canonical = true;

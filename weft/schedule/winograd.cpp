@@ -21,7 +21,7 @@ namespace weft {
 namespace {
 
 constexpr int64_t kTaps = 3, kResults = 4, kTile = kTaps + kResults - 1;
-constexpr double kMove = 60;  // products in full vectors, in the time of transforming an element
+constexpr double kMove = 1.3;  // cycles for transforming an element (Zen 4)
 // Times as long, where what is transformed leaves L2 (the gradient of 512 images of 64 x 8 x 8 by
 // as many channels gains nothing).
 constexpr double kBeyondL2 = 1.1;
@@ -82,9 +82,17 @@ bool find_convolution(Graph& g, NodeRef sum, Convolution& out) {
   return find_factors(g, x->src(0), x->src(1), out) || find_factors(g, x->src(1), x->src(0), out);
 }
 
+/// In full vectors. Where those are short transforming takes longer, too; where there are none
+/// (GPUs) as the default machine, not measured.
+double products_in_a_cycle(const Target& target) {
+  const Machine& machine = target.machine;
+  const int bits = target.vector_bits > 0 ? std::max(target.vector_bits, 256) : 512;
+  return machine.vector_ops * bits / 32 / machine.turns(bits);
+}
+
 /// Whether products saved are more than what transforming costs, that of weights where it is done
 /// in each run.
-bool pays(const Convolution& c, bool constant_weights, const Machine& machine) {
+bool pays(const Convolution& c, bool constant_weights, const Target& target) {
   const auto times = [](std::initializer_list<int64_t> sizes) {
     double product = 1;
     for (const int64_t n : sizes) product *= static_cast<double>(n);
@@ -95,9 +103,11 @@ bool pays(const Convolution& c, bool constant_weights, const Machine& machine) {
   const double images = times({c.images, c.rows + kTaps - 1, c.in, c.tiles()}),
                sums = times({c.images, c.rows, c.out, c.tiles(), kTile});
   const double bytes = std::max(images * kTile, sums) * sizeof(float);
-  const double each = bytes > static_cast<double>(machine.l2().bytes) ? kMove * kBeyondL2 : kMove;
+  const double move = kMove * products_in_a_cycle(target);
+  const double each =
+      bytes > static_cast<double>(target.machine.l2().bytes) ? move * kBeyondL2 : move;
   const double weights = constant_weights ? 0 : times({c.in, c.out, kTaps, kTaps + kTile});
-  return saved > each * (images * (kResults + kTile) + sums) + kMove * weights;
+  return saved > each * (images * (kResults + kTile) + sums) + move * weights;
 }
 
 class Winograd {
@@ -200,7 +210,7 @@ class Winograd {
 NodeRef in_half_the_products(Graph& g, const Convolution& c, NodeRef like, const Target& target,
                              const ConstantValues& constants) {
   const bool constant_weights = constants.contain(c.weight);
-  if (!pays(c, constant_weights, target.machine)) return nullptr;
+  if (!pays(c, constant_weights, target)) return nullptr;
   Winograd made(g, c, constant_weights);
   return made.results(split_large_reduction(g, made.products(), target, constants), like);
 }

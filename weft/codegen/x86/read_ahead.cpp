@@ -169,19 +169,20 @@ class Search {
     if (loops_.empty()) return;
     loops_.back().loads.push_back(n);
     const DType of = n->src(0)->dtype;
-    if (streams_ && (bits(of) <= kWidest || of == DType::U32)) next_item(n);
+    const bool in_pieces = bits(of) <= kWidest || of == DType::U32;
+    if (streams_ && (in_pieces || n->lanes == 1)) next_item(n, in_pieces);
   }
 
   static int64_t size_of(NodeRef n) { return bits(n->src(0)->dtype) / 8; }
 
-  void next_item(NodeRef n) {
+  void next_item(NodeRef n, bool in_pieces) {
     NodeRef core = loops_[0].range;
     if (range_binding(core) != Binding::Core || loops_.size() == 1) return;
     const int64_t bytes = slopes_.along(n->src(1), core) * size_of(n);
     if (bytes < Machine::kLine || bytes > kFurthest) return;
     if (const int64_t steps = steps_of_rows(n, bytes); steps > 0)
       next_piece(n, bytes, steps);
-    else
+    else if (in_pieces)
       found_.set(n, {bytes, bytes > kNear});
   }
 

@@ -18,9 +18,10 @@ struct Ahead {
 };
 
 /// For loads that are worth a prefetch. The machine's own prefetchers do not follow
-/// - what is read in small pieces between much else (packed weights): in programs that read far
-///   more than a core's L2, a little for each operation, with loops inside of work items, what the
-///   next item reads, in the order of memory where that is one piece;
+/// - what is read in small pieces between much else (packed weights; rows side by side whose
+///   numbers are multiplied one by one): in programs that read far more than a core's L2, a little
+///   for each operation, with loops inside of work items, what the next item reads, in the order of
+///   memory where that is one piece;
 /// - what a sum takes from many pages, one by one (the window in each channel of an image) or, of
 ///   matrices far beyond L2, in vectors: what the next tile reads. Within a page they follow.
 NodeMap<Ahead> reads_ahead(const LinearProgram& program, const Target& target);
