@@ -376,5 +376,15 @@ TEST_F(OnnxEvaluator, SizesThatAModelHasToKnowAreNumbers) {
     EXPECT_EQ(runner({{"x", Tensor::ones({rows, 3})}}).at("y").dims(), (Dims{rows * 6 / 4, 4}));
 }
 
+TEST_F(OnnxEvaluator, AxesOfSizeOneGoWhereSizesVary) {
+  GraphParts parts{
+      {node("Squeeze", {"x"}, {"y"})}, {declared("x", {-1, 3}, 7)}, {part(1, "y")}, {}};
+  OnnxRunner runner(parse(model(graph(parts), 13)));
+  for (const int64_t rows : {1, 5, 1}) {
+    const Dims wanted = rows == 1 ? Dims{3} : Dims{rows, 3};
+    EXPECT_EQ(runner({{"x", Tensor::ones({rows, 3}, DType::I64)}}).at("y").dims(), wanted);
+  }
+}
+
 }  // namespace
 }  // namespace weft::onnx

@@ -196,7 +196,8 @@ std::span<const Operator> normalisation_operators() {
       Operator{kOnnx, "GroupNormalization", 18, group_normalisation},
       Operator{kOnnx, "InstanceNormalization", 1, instance_normalisation},
       Operator{kOnnx, "LRN", 1, local_response_normalisation},
-      Operator{kOnnx, "LayerNormalization", 17, layer_normalisation},
+      // In ONNX from opset 17 on; ONNX Runtime's optimizer puts it into models of any opset.
+      Operator{kOnnx, "LayerNormalization", 1, layer_normalisation},
       Operator{kOnnx, "LpNormalization", 1, lp_normalisation},
       Operator{kOnnx, "MeanVarianceNormalization", 1, mean_variance_normalisation},
       Operator{kOnnx, "RMSNormalization", 23, rms_normalisation},

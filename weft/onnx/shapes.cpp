@@ -56,7 +56,8 @@ std::vector<int64_t> squeezed_axes(const NodeCall& call, const Dims& of) {
   }
   if (axes.empty())
     for (size_t i = 0; i < of.size(); ++i)
-      if (of[i] == Dim(1)) axes.push_back(static_cast<int64_t>(i));
+      // Where a size varies and may be 1, how many axes are left does: value() wants a number.
+      if (of[i].min() <= 1 && of[i].value() == 1) axes.push_back(static_cast<int64_t>(i));
   return axes;
 }
 
