@@ -69,6 +69,9 @@ TEST_F(Winograd, IsForManyChannelsAndPlaces) {
   EXPECT_TRUE(is_used(convolution({.images = 8, .rows = 8, .columns = 16}), cpu, {}));
   EXPECT_FALSE(is_used(convolution({.in = 8}), cpu, constant_weights())) << "few channels";
   EXPECT_FALSE(is_used(convolution({.stride = 2}), cpu, constant_weights()));
+  EXPECT_TRUE(is_used(convolution({.images = 64, .in = 64, .out = 64, .rows = 8}), cpu, {}));
+  EXPECT_FALSE(is_used(convolution({.images = 512, .in = 64, .out = 64, .rows = 8}), cpu, {}))
+      << "beyond the last cache";
   Target same_everywhere = cpu;
   same_everywhere.canonical = true;
   EXPECT_FALSE(is_used(convolution({}), same_everywhere, constant_weights()));

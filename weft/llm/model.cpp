@@ -98,7 +98,7 @@ Model::Model(const ModelFile& file, text::Tokenizer tokenizer, const ModelOption
   check_options(o);
   check_cache_memory(file.config, o.slots, context_, o.cache);
   const Factors factors = o.factors ? *o.factors : fastest_factors();
-  weights_.emplace(file, factors, o.slots * (1 + o.draft_tokens));
+  weights_ = std::make_unique<AnswerWeights>(file, factors, o.slots * (1 + o.draft_tokens));
   stepper_ =
       std::make_unique<Stepper>(file.config, weights_->now(), o.slots, context_, o.cache, factors);
   if (o.draft_tokens > 0 && o.draft_model.empty()) drafter_ = std::make_unique<LookupDrafter>();
@@ -132,7 +132,7 @@ bool Model::work_ahead(double seconds) {
   } catch (const Error&) {  // no memory is left: answers take longer
     weights_.reset();
   }
-  return weights_.has_value();
+  return weights_ != nullptr;
 }
 
 bool Model::is_end(TokenId id) const {

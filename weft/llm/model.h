@@ -10,12 +10,12 @@
 #include "weft/llm/answer.h"
 #include "weft/llm/draft.h"
 #include "weft/llm/generator.h"
-#include "weft/llm/interleaved.h"
 #include "weft/llm/model_file.h"
 #include "weft/llm/stepper.h"
 
 namespace weft::llm {
 
+class AnswerWeights;
 class GrammarVocabulary;
 
 /// An adapter, and how much of it counts.
@@ -111,8 +111,8 @@ class Model final : public Generator {
   text::Tokenizer tokenizer_;
   std::string name_;
   int64_t context_ = 0, weight_bytes_ = 0, queue_ = 0, draft_tokens_ = 0;
-  std::optional<AnswerWeights> weights_;  // while some are to be copied
-  double answer_seconds_ = 0;             // that the last tokens took
+  std::unique_ptr<AnswerWeights> weights_;  // while some are to be copied
+  double answer_seconds_ = 0;               // that the last tokens took
   std::unique_ptr<Stepper> stepper_;
   std::unique_ptr<Drafter> drafter_;  // null: nothing is guessed
   std::vector<std::unique_ptr<Slot>> slots_;

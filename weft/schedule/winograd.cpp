@@ -22,9 +22,10 @@ namespace {
 
 constexpr int64_t kTaps = 3, kResults = 4, kTile = kTaps + kResults - 1;
 constexpr double kMove = 1.3;  // cycles for transforming an element (Zen 4)
-// Times as long, where what is transformed leaves L2 (the gradient of 512 images of 64 x 8 x 8 by
-// as many channels gains nothing).
-constexpr double kBeyondL2 = 1.1;
+// Times as long, where what is transformed leaves L2, and where that, what it is made of and what
+// becomes of it leave L3, four times as much (512 images of 64 x 8 x 8 by as many channels: 42
+// products an element, and eight kernels more in a step of 62 for 0.7 % of its time).
+constexpr double kBeyondL2 = 1.1, kBeyondL3 = 3;
 
 constexpr double kImage[kTile][kTile] = {{4, 0, -5, 0, 1, 0},  {0, -4, -4, 1, 1, 0},
                                          {0, 4, -4, -1, 1, 0}, {0, -2, -1, 2, 1, 0},
@@ -90,6 +91,11 @@ double products_in_a_cycle(const Target& target) {
   return machine.vector_ops * bits / 32 / machine.turns(bits);
 }
 
+double times_as_long(double bytes, const Machine& machine) {
+  if (4 * bytes > static_cast<double>(machine.l3().bytes)) return kBeyondL3;
+  return bytes > static_cast<double>(machine.l2().bytes) ? kBeyondL2 : 1;
+}
+
 /// Whether products saved are more than what transforming costs, that of weights where it is done
 /// in each run.
 bool pays(const Convolution& c, bool constant_weights, const Target& target) {
@@ -104,8 +110,7 @@ bool pays(const Convolution& c, bool constant_weights, const Target& target) {
                sums = times({c.images, c.rows, c.out, c.tiles(), kTile});
   const double bytes = std::max(images * kTile, sums) * sizeof(float);
   const double move = kMove * products_in_a_cycle(target);
-  const double each =
-      bytes > static_cast<double>(target.machine.l2().bytes) ? move * kBeyondL2 : move;
+  const double each = move * times_as_long(bytes, target.machine);
   const double weights = constant_weights ? 0 : times({c.in, c.out, kTaps, kTaps + kTile});
   return saved > each * (images * (kResults + kTile) + sums) + move * weights;
 }
