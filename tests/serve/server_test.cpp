@@ -86,6 +86,10 @@ TEST(Server, Probabilities) {
   ASSERT_EQ(content.size(), 3u);
   EXPECT_EQ(content[0]["token"], "a");
   EXPECT_EQ(content[0]["bytes"], Json::array({97}));
+  EXPECT_EQ(content[1]["bytes"], Json::array({0xc3}));  // of a character that is not whole
+  EXPECT_EQ(content[2]["bytes"], Json::array({0xa9}));
+  EXPECT_EQ(content[2]["token"], "\xc3\xa9");
+  EXPECT_EQ(content[1]["top_logprobs"][0]["bytes"].size(), 1u);
   EXPECT_EQ(content[0]["logprob"], -0.25);
   EXPECT_EQ(content[0]["top_logprobs"].size(), 2u);
   const Json t =
