@@ -115,6 +115,37 @@ TEST(Server, CompletionsOfPromptsAndTokens) {
   EXPECT_EQ(t["usage"]["prompt_tokens"], 5);
 }
 
+TEST(Server, NamesInAddressesAreEncoded) {
+  ServeOptions options;
+  options.model_name = "Llama 3/1B";
+  const ServerHere s({}, options);
+  const Answer found = s.ask(get("/v1/models/Llama%203%2f1B"));
+  EXPECT_EQ(found.status, 200);
+  EXPECT_EQ(found.json()["id"], "Llama 3/1B");
+  EXPECT_EQ(s.ask(get("/v1/models/Llama%203")).message(),
+            "model is 'Llama 3'; the one that is served is 'Llama 3/1B'");
+  EXPECT_EQ(s.ask(get("/v1/models/100%")).status, 404);
+}
+
+TEST(Server, SaysWhichMethodsThereAre) {
+  const ServerHere s;
+  EXPECT_NE(s.ask(get("/tokenize")).head.find("Allow: POST\r\n"), std::string::npos);
+  EXPECT_NE(s.ask(post("/health", "{}")).head.find("Allow: GET, HEAD\r\n"), std::string::npos);
+}
+
+TEST(Server, AnswersThatAreOnTheirWayArriveWhenAClientSendsNoMore) {
+  const ServerHere s;
+  for (int i = 0; i < 50; ++i) {
+    Client client(s.port());
+    ASSERT_TRUE(client.send(post("/tokenize", R"({"content": "a b c"})")));
+    client.finish_sending();
+    const Answer answer = client.read_answer();
+    ASSERT_EQ(answer.status, 200);
+    ASSERT_TRUE(answer.json().contains("tokens")) << answer.body;
+    ASSERT_TRUE(client.closed());
+  }
+}
+
 TEST(Server, Tools) {
   const ServerHere s;
   const Json tools = Json::parse(R"([{"type": "function", "function": {"name": "weather",
