@@ -179,8 +179,9 @@ class Terminal {
   void type(std::string_view text) const {
     EXPECT_EQ(::write(master_, text.data(), text.size()), static_cast<ssize_t>(text.size()));
   }
-  /// Reads until `text` comes, for ten seconds at most; what is behind it stays for the next time.
-  void wait_for(std::string_view text) {
+  /// Reads until `text` comes, for ten seconds at most, and gives all up to its end; what is behind
+  /// it stays for the next time.
+  std::string wait_for(std::string_view text) {
     pollfd ready{master_, POLLIN, 0};
     size_t at = 0;
     while ((at = seen_.find(text)) == std::string::npos && ::poll(&ready, 1, 10000) > 0) {
@@ -189,8 +190,10 @@ class Terminal {
       if (size <= 0) break;
       seen_.append(part, static_cast<size_t>(size));
     }
-    ASSERT_NE(at, std::string::npos) << "no '" << text << "' in: " << seen_;
-    seen_.erase(0, at + text.size());
+    EXPECT_NE(at, std::string::npos) << "no '" << text << "' in: " << seen_;
+    std::string all = seen_.substr(0, at == std::string::npos ? at : at + text.size());
+    seen_.erase(0, all.size());
+    return all;
   }
   int end() {
     thread_.join();
@@ -204,6 +207,17 @@ class Terminal {
   std::string seen_;
   std::thread thread_;
 };
+
+TEST(LlmChat, PaintsOnceWhatComesAtOnce) {
+  Terminal t("");
+  t.wait_for("\033[?2004h");
+  t.type(std::string(2000, 'a') + "\r");
+  const std::string painted = t.wait_for("re: a");
+  EXPECT_LT(painted.size(), 100000u);
+  t.wait_for("\033[?2004h");
+  t.type("\x04");
+  EXPECT_EQ(t.end(), kExitOk);
+}
 
 TEST(LlmChat, IsATerminal) {
   const std::string history =

@@ -177,6 +177,41 @@ TEST(LlmConfig, OfGgufOtherInEachLayer) {
                  "llm.config", {"see those behind them (attention.causal)"});
 }
 
+/// A tensor of zeros as a folder has it.
+NamedArray zeros(const std::string& name, DType dtype, std::vector<int64_t> shape) {
+  int64_t size = bits(dtype) / 8;
+  for (const int64_t d : shape) size *= d;
+  const auto bytes = std::make_shared<std::vector<std::byte>>(static_cast<size_t>(size));
+  return {name, {dtype, std::move(shape), *bytes, bytes}};
+}
+
+TEST(LlmWeights, WithScalesOfTheirOwnAreRefused) {
+  const std::string matrix = "model.layers.0.self_attn.q_proj.weight";
+  for (const char* end : {"_scale", "_scale_inv"}) {
+    SafetensorsContent content;
+    content.arrays = {zeros(matrix, DType::F8E4M3, {64, 64}),
+                      zeros(matrix + end, DType::F32, {1, 1})};
+    expect_refused([&] { Weights{content}; }, "llm.weights",
+                   {"'" + matrix + end + "' scales a packed matrix"});
+  }
+}
+
+TEST(LlmWeights, AnOutputOfItsOwnHasToBeThere) {
+  const SafetensorsContent none;
+  const auto refusal = [&](std::string_view more) {
+    try {
+      Network(read_config(json(more)), Weights(none), 64);
+    } catch (const Error& e) {
+      return e.message();
+    }
+    return std::string();
+  };
+  const std::string missing = "output.weight (100, 64) is missing";
+  EXPECT_NE(refusal(R"(, "tie_word_embeddings": false)").find(missing), std::string::npos);
+  EXPECT_EQ(refusal(R"(, "tie_word_embeddings": true)").find(missing), std::string::npos);
+  EXPECT_EQ(refusal("").find(missing), std::string::npos);
+}
+
 TEST(LlmWeights, SayAllThatIsWrong) {
   GgufContent content = random_model(*find_random_shape("tiny"), Codec::Q8_0);
   std::erase_if(content.tensors, [](const GgufTensor& t) {

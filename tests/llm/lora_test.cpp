@@ -195,6 +195,9 @@ TEST_F(LoraTest, DamagedFilesAreRefused) {
                "the peft_type 'IA3', which is not supported");
   EXPECT_ERROR(read_lora(with(R"({"lora_alpha": 8, "modules_to_save": ["lm_head"]})"), config),
                "has modules_to_save, which is not supported");
+  EXPECT_ERROR(
+      read_lora(with(R"({"lora_alpha": 8, "init_lora_weights": "pissa_niter_4"})"), config),
+      "has init_lora_weights of 'pissa_niter_4', which is not supported");
   EXPECT_ERROR(read_lora(with("{}"), config), "lora_alpha");
   GgufContent half;
   half.metadata = {{"general.type", GgufValue::of("adapter")},

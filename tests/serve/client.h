@@ -36,7 +36,8 @@ class Client {
   std::string read_all(int seconds = 10) { return read_until("", seconds); }
   bool closed(int seconds = 5);  ///< by the other side, in that time
   void close();
-  void reset();  ///< closes without goodbye
+  void finish_sending();  ///< and goes on reading
+  void reset();           ///< closes without goodbye
 
  private:
   bool receive(int milliseconds);

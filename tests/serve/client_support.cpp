@@ -50,6 +50,8 @@ Client::Client(uint16_t port) {
 
 Client::~Client() { close(); }
 
+void Client::finish_sending() { ::shutdown(socket_, SHUT_WR); }
+
 void Client::close() {
   if (socket_ >= 0) ::close(socket_);
   socket_ = -1;

@@ -86,6 +86,10 @@ TEST(Server, Probabilities) {
   ASSERT_EQ(content.size(), 3u);
   EXPECT_EQ(content[0]["token"], "a");
   EXPECT_EQ(content[0]["bytes"], Json::array({97}));
+  EXPECT_EQ(content[1]["bytes"], Json::array({0xc3}));  // of a character that is not whole
+  EXPECT_EQ(content[2]["bytes"], Json::array({0xa9}));
+  EXPECT_EQ(content[2]["token"], "\xc3\xa9");
+  EXPECT_EQ(content[1]["top_logprobs"][0]["bytes"].size(), 1u);
   EXPECT_EQ(content[0]["logprob"], -0.25);
   EXPECT_EQ(content[0]["top_logprobs"].size(), 2u);
   const Json t =
@@ -109,6 +113,37 @@ TEST(Server, CompletionsOfPromptsAndTokens) {
   const Json t = s.ask(post("/v1/completions", R"({"prompt": [83, 65, 89, 32, 122]})")).json();
   EXPECT_EQ(t["choices"][0]["text"], "z");
   EXPECT_EQ(t["usage"]["prompt_tokens"], 5);
+}
+
+TEST(Server, NamesInAddressesAreEncoded) {
+  ServeOptions options;
+  options.model_name = "Llama 3/1B";
+  const ServerHere s({}, options);
+  const Answer found = s.ask(get("/v1/models/Llama%203%2f1B"));
+  EXPECT_EQ(found.status, 200);
+  EXPECT_EQ(found.json()["id"], "Llama 3/1B");
+  EXPECT_EQ(s.ask(get("/v1/models/Llama%203")).message(),
+            "model is 'Llama 3'; the one that is served is 'Llama 3/1B'");
+  EXPECT_EQ(s.ask(get("/v1/models/100%")).status, 404);
+}
+
+TEST(Server, SaysWhichMethodsThereAre) {
+  const ServerHere s;
+  EXPECT_NE(s.ask(get("/tokenize")).head.find("Allow: POST\r\n"), std::string::npos);
+  EXPECT_NE(s.ask(post("/health", "{}")).head.find("Allow: GET, HEAD\r\n"), std::string::npos);
+}
+
+TEST(Server, AnswersThatAreOnTheirWayArriveWhenAClientSendsNoMore) {
+  const ServerHere s;
+  for (int i = 0; i < 50; ++i) {
+    Client client(s.port());
+    ASSERT_TRUE(client.send(post("/tokenize", R"({"content": "a b c"})")));
+    client.finish_sending();
+    const Answer answer = client.read_answer();
+    ASSERT_EQ(answer.status, 200);
+    ASSERT_TRUE(answer.json().contains("tokens")) << answer.body;
+    ASSERT_TRUE(client.closed());
+  }
 }
 
 TEST(Server, Tools) {

@@ -71,6 +71,12 @@ std::optional<unsigned char> LineEditor::byte(bool wait) {
   }
 }
 
+/// Text that comes faster than it is typed is painted once.
+bool LineEditor::more_waits() const {
+  pollfd ready{in_, POLLIN, 0};
+  return ::poll(&ready, 1, 0) == 1 && (ready.revents & POLLIN) != 0;
+}
+
 LineEditor::Result LineEditor::read(std::string_view prompt, std::string_view styled_prompt,
                                     std::string& line) {
   const RawMode raw(in_);
@@ -82,7 +88,7 @@ LineEditor::Result LineEditor::read(std::string_view prompt, std::string_view st
   painted_row_ = 0;
   Step step = Step::More;
   while (step == Step::More) {
-    paint(false);
+    if (!more_waits()) paint(false);
     const std::optional<unsigned char> c = byte(true);
     step = c ? key(*c) : Step::End;
   }

@@ -26,6 +26,7 @@ class LineEditor {
  private:
   enum class Step : uint8_t { More, Done, Interrupted, End };
   std::optional<unsigned char> byte(bool wait);
+  bool more_waits() const;
   Step key(unsigned char c);
   void escape();
   void csi();

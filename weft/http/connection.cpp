@@ -114,7 +114,7 @@ void Connection::read() {
                           [self = shared_from_this()](Failure failure, size_t count) {
                             self->reading_ = false;
                             if (failure)
-                              self->close();
+                              self->on_end();
                             else
                               self->on_read(count);
                           });
@@ -125,6 +125,15 @@ void Connection::on_read(size_t count) {
   if (state_ != State::Lingering) in_.append(bytes_, count);
   if (state_ == State::Reading) parse();
   read();
+}
+
+// Nothing more comes. A client that waits for an answer has gone, or cannot be told from one; one
+// whose answer is on its way may only have said that it has no more to ask.
+void Connection::on_end() {
+  if (state_ == State::Answering && !answer_)
+    keep_ = false;
+  else
+    close();
 }
 
 void Connection::parse() {

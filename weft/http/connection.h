@@ -46,6 +46,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   void read();
   void on_read(size_t count);
+  void on_end();
   void parse();
   void fail(int status, const std::string& problem);
   void request_done();

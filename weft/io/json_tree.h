@@ -51,6 +51,7 @@ class JsonTree::Value {
   /// Of an object; null where it has no such key, and of null. A key that is there twice is an
   /// Error.
   Value operator[](std::string_view key) const;
+  Value missing() const { return {tree_, index_, true}; }  ///< as of a key that is not there
   std::string_view text() const;
   double number() const;
   int64_t integer(int64_t least, int64_t most) const;

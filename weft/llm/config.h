@@ -64,6 +64,7 @@ struct Config {
   std::string name;
   int64_t layers = 0, dim = 0, heads = 0, kv_heads = 0, head_dim = 0, value_dim = 0;
   int64_t ffn = 0, vocabulary = 0, context = 0;
+  bool own_output = false;  ///< the file says that the output is not the table of tokens
   double norm_epsilon = 1e-5;
   Norm norm = Norm::Rms;
   Activation activation = Activation::Silu;

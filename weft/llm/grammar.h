@@ -40,9 +40,10 @@ class Grammar {
 };
 
 /// A JSON schema as GBNF. Held to: type, enum, const, properties (in their order), required,
-/// additionalProperties, items, prefixItems, minItems, maxItems, minLength, maxLength, pattern,
-/// format (date, time, date-time, uuid, ipv4), minimum to exclusiveMaximum, anyOf, oneOf (of which
-/// more than one may hold), allOf of one, $ref within the schema. Error: llm.schema, for keywords
+/// additionalProperties, maxProperties, items, prefixItems, minItems, maxItems, minLength,
+/// maxLength, pattern, format (date, time, date-time, uuid, ipv4), minimum to exclusiveMaximum,
+/// anyOf, oneOf (of which more than one may hold), allOf, $ref within the schema (where a part has
+/// an $id, within that part), and what stands beside the last four. Error: llm.schema, for keywords
 /// that cannot be held to. What is not required of an object beyond its properties is not written.
 std::string json_schema_gbnf(std::string_view schema);
 

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <charconv>
 #include <numeric>
 
 #include "weft/base/error.h"
@@ -22,24 +21,13 @@ TokenId anchor_of(const Tokenizer& tokenizer) {
   fail("llm.grammar", "no token of the vocabulary is a letter; grammars need to know their texts");
 }
 
-/// The byte of <0x0A>.
-bool is_byte_token(const std::string& token, std::string& bytes) {
-  if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return false;
-  unsigned byte = 0;
-  const auto [end, error] = std::from_chars(token.data() + 3, token.data() + 5, byte, 16);
-  if (error != std::errc() || end != token.data() + 5) return false;
-  bytes = static_cast<char>(byte);
-  return true;
-}
-
 std::string bytes_of(const Tokenizer& tokenizer, TokenId anchor, TokenId id) {
   const TokenId two[] = {anchor, id};
   std::string text = tokenizer.decode(two);
   if (text.size() < 2) return "";  // special
   text.erase(0, 1);
   const std::string token = tokenizer.id_to_token(id).value_or("");
-  std::string bytes;
-  if (is_byte_token(token, bytes)) return bytes;
+  if (const auto byte = text::coded_byte(token)) return *byte;
   // A part of a character: its bytes are spelt, as byte-level vocabularies have them.
   if (text.find("\xef\xbf\xbd") != std::string::npos)
     return text::spelt_bytes(token).value_or(std::string());

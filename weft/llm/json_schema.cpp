@@ -2,12 +2,14 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "weft/base/error.h"
 #include "weft/base/json_writer.h"
 #include "weft/io/json_tree.h"
 #include "weft/llm/grammar.h"
 #include "weft/llm/json_pattern.h"
+#include "weft/llm/schema_keywords.h"
 
 namespace weft::llm {
 
@@ -35,57 +37,9 @@ constexpr const char* kUuid =
     R"([0-9a-f]{8} "-" [0-9a-f]{4} "-" [0-9a-f]{4} "-" [0-9a-f]{4} "-" [0-9a-f]{12})";
 constexpr const char* kByte = R"(("25" [0-5] | "2" [0-4] [0-9] | "1" [0-9]{2} | [1-9]? [0-9]))";
 
-// What would be promised and not kept.
-constexpr std::string_view kNotHeld[] = {"not",
-                                         "if",
-                                         "then",
-                                         "else",
-                                         "dependentRequired",
-                                         "dependentSchemas",
-                                         "dependencies",
-                                         "patternProperties",
-                                         "propertyNames",
-                                         "unevaluatedProperties",
-                                         "unevaluatedItems",
-                                         "contains",
-                                         "$dynamicRef",
-                                         "$recursiveRef"};
-
-void write(JsonWriter& json, Value v) {
-  switch (v.kind()) {
-    case JsonTree::Kind::Null: json.null(); break;
-    case JsonTree::Kind::False: json.value(false); break;
-    case JsonTree::Kind::True: json.value(true); break;
-    case JsonTree::Kind::String: json.value(v.text()); break;
-    case JsonTree::Kind::Number: {
-      const double d = v.number();
-      if (d == std::floor(d) && std::fabs(d) < 1e15)
-        json.value(static_cast<int64_t>(d));
-      else
-        json.value(d);
-      break;
-    }
-    case JsonTree::Kind::Array:
-      json.begin_array();
-      for (const Value item : v) write(json, item);
-      json.end_array();
-      break;
-    case JsonTree::Kind::Object:
-      json.begin_object();
-      for (const Value member : v) {
-        json.key(member.key());
-        write(json, member);
-      }
-      json.end_object();
-      break;
-  }
-}
-
-std::string json_of(Value v) {
-  JsonWriter json;
-  write(json, v);
-  return json.take();
-}
+// Of one text: a schema that is included again and again is written each time.
+constexpr size_t kMostSchemas = 20000;
+constexpr int kDeepest = 100;
 
 class SchemaGrammar {
  public:
@@ -99,13 +53,13 @@ class SchemaGrammar {
   }
 
  private:
-  [[noreturn]] static void fail_at(Value v, std::string_view problem) {
-    const std::string_view key = v.key();
-    fail_runtime("llm.schema", "{}{}{}; answers cannot be held to it", key, key.empty() ? "" : ": ",
-                 problem);
-  }
   static bool is_false(Value v) { return v.kind() == JsonTree::Kind::False; }
   static bool is_true(Value v) { return v.kind() == JsonTree::Kind::True; }
+  static std::vector<Value> items_of(Value list) {
+    std::vector<Value> items;
+    for (const Value item : list) items.push_back(item);
+    return items;
+  }
 
   std::string new_rule(const std::string& text) {
     std::string name = strformat("r{}", ++count_);
@@ -115,32 +69,51 @@ class SchemaGrammar {
 
   std::string expression(Value schema) {
     if (is_true(schema)) return "value";
-    if (is_false(schema)) fail_at(schema, "false allows nothing");
-    if (!schema.is_object()) fail_at(schema, "a schema is an object, true or false");
-    for (const std::string_view keyword : kNotHeld)
-      if (!schema[keyword].is_null()) fail_at(schema[keyword], "is not supported");
-    if (!schema["$ref"].is_null()) return reference(schema["$ref"]);
-    if (const Value all = schema["allOf"]; !all.is_null()) {
-      if (all.size() != 1) fail_at(all, "of more than one schema is not supported");
-      return expression(*all.begin());
-    }
+    if (const auto id = resource_id(schema); !id.empty()) return resource(schema, id);
+    return of_schema(schema);
+  }
+
+  std::string of_schema(Value schema) {
+    if (schema.is_object() && is_reference(schema)) return reference(schema["$ref"]);
+    return together(SchemaKeywords(schema, root_));
+  }
+
+  std::string resource(Value schema, std::string_view id) {
+    const auto outer = std::exchange(root_, schema);
+    const auto outer_id = std::exchange(root_id_, std::string(id));
+    std::string text = of_schema(schema);
+    root_ = outer;
+    root_id_ = outer_id;
+    return text;
+  }
+
+  std::string together(SchemaKeywords schema) {
+    if (++schemas_ > kMostSchemas || depth_ > kDeepest)
+      fail_schema(schema.first(), "includes itself beside other keywords, or too many schemas");
+    ++depth_;
+    std::string text = of_keywords(std::move(schema));
+    --depth_;
+    return text;
+  }
+
+  std::string of_keywords(SchemaKeywords schema) {
     for (const char* name : {"anyOf", "oneOf"})
-      if (const Value any = schema[name]; !any.is_null()) return any_of(any);
-    if (has(schema, "const")) return gbnf_literal(json_of(schema["const"]));
-    if (!schema["enum"].is_null()) return one_of(schema["enum"], schema["type"]);
+      if (schema.has(name)) return any_of(std::move(schema), name);
+    if (schema.has("const")) return one_of(schema, "const", schema.all("const"));
+    if (schema.has("enum")) return one_of(schema, "enum", items_of(schema["enum"]));
     return by_type(schema);
   }
 
-  static bool has(Value object, std::string_view key) {
-    for (const Value member : object)
-      if (member.key() == key) return true;
-    return false;
-  }
-
-  std::string any_of(Value schemas) {
+  std::string any_of(SchemaKeywords schema, std::string_view name) {
+    const Value schemas = schema[name];
+    schema.hide(name);
     std::string all;
-    for (const Value schema : schemas) all += (all.empty() ? "" : " | ") + expression(schema);
-    if (all.empty()) fail_at(schemas, "is empty");
+    for (const Value one : schemas) {
+      SchemaKeywords both = schema;
+      both.add(one, root_);
+      all += (all.empty() ? "" : " | ") + together(std::move(both));
+    }
+    if (all.empty()) fail_schema(schemas, "is empty");
     return "(" + all + ")";
   }
 
@@ -157,71 +130,36 @@ class SchemaGrammar {
     return type == "number" || (type == "integer" && v.number() == std::floor(v.number()));
   }
 
-  std::string one_of(Value values, Value type) {
+  std::string one_of(const SchemaKeywords& schema, std::string_view keyword,
+                     const std::vector<Value>& values) {
+    schema.require_only(keyword, "type");
+    const Value type = schema["type"];
     std::string all;
     for (const Value v : values) {
       bool fits = type.is_null() || (type.is_text() && is_of(v, type.text()));
       if (type.is_array())
         for (const Value one : type) fits |= is_of(v, one.text());
-      if (fits) all += (all.empty() ? "" : " | ") + gbnf_literal(json_of(v));
+      if (fits) all += (all.empty() ? "" : " | ") + gbnf_literal(json_text_of(v));
     }
-    if (all.empty()) fail_at(values, "has no value of the type");
+    if (all.empty()) fail_schema(schema.all(keyword)[0], "has no value of the type");
     return "(" + all + ")";
   }
 
-  /// A JSON pointer (RFC 6901) into the schema itself.
   std::string reference(Value ref) {
-    const std::string path(ref.text());
-    const auto [place, is_new] = references_.try_emplace(path, "");
+    const auto [place, is_new] = references_.try_emplace({root_id_, std::string(ref.text())}, "");
     if (!is_new) return place->second;
     const std::string name = place->second = strformat("ref{}", references_.size());
-    const Value target = resolve(ref);
-    const std::string text = expression(target);
+    const std::string text = expression(resolved(ref, root_));
     rules_.push_back(name + " ::= " + text);
     return name;
   }
 
-  Value resolve(Value ref) const {
-    std::string_view path = ref.text();
-    if (!path.starts_with('#')) fail_at(ref, strformat("'{}' is not within the schema", path));
-    Value at = root_;
-    path.remove_prefix(1);
-    while (!path.empty()) {
-      if (path[0] != '/') fail_at(ref, "is no JSON pointer");
-      path.remove_prefix(1);
-      const size_t end = std::min(path.find('/'), path.size());
-      std::string key;
-      for (size_t i = 0; i < end; ++i) {
-        if (path[i] == '~' && i + 1 < end)
-          key += path[++i] == '1' ? '/' : '~';
-        else
-          key += path[i];
-      }
-      path.remove_prefix(end);
-      if (at.is_array()) {
-        const Value list = at;
-        size_t index = 0;
-        bool found = false;
-        for (const Value item : list) {
-          if (std::to_string(index++) != key) continue;
-          at = item;
-          found = true;
-        }
-        if (!found) fail_at(ref, strformat("'{}' is not there", ref.text()));
-      } else {
-        at = at.is_object() ? at[key] : at[""];
-        if (at.is_null()) fail_at(ref, strformat("'{}' is not there", ref.text()));
-      }
-    }
-    return at;
-  }
-
-  std::string by_type(Value schema) {
+  std::string by_type(const SchemaKeywords& schema) {
     const Value type = schema["type"];
     if (type.is_array()) {
       std::string all;
       for (const Value one : type) all += (all.empty() ? "" : " | ") + of_type(schema, one.text());
-      if (all.empty()) fail_at(type, "is empty");
+      if (all.empty()) fail_schema(type, "is empty");
       return "(" + all + ")";
     }
     if (!type.is_null()) return of_type(schema, type.text());
@@ -241,18 +179,18 @@ class SchemaGrammar {
                                                                 {"exclusiveMinimum", "number"},
                                                                 {"exclusiveMaximum", "number"}};
     for (const auto& [keyword, implied] : kImplied)
-      if (!schema[keyword].is_null()) return of_type(schema, implied);
+      if (schema.has(keyword)) return of_type(schema, implied);
     return "value";
   }
 
-  std::string of_type(Value schema, std::string_view type) {
+  std::string of_type(const SchemaKeywords& schema, std::string_view type) {
     if (type == "object") return object(schema);
     if (type == "array") return array(schema);
     if (type == "string") return string(schema);
     if (type == "integer" || type == "number") return number(schema, type == "integer");
     if (type == "boolean") return "(\"true\" | \"false\")";
     if (type == "null") return "\"null\"";
-    fail_at(schema, strformat("there is no type '{}'", type));
+    fail_schema(schema.first(), strformat("there is no type '{}'", type));
   }
 
   static int64_t count(Value v, int64_t otherwise) { return v.integer_or(otherwise, 0, 100000); }
@@ -261,18 +199,18 @@ class SchemaGrammar {
     return most < 0 ? strformat("{{{},}}", least) : strformat("{{{},{}}}", least, most);
   }
 
-  std::string string(Value schema) {
+  std::string string(const SchemaKeywords& schema) {
     const int64_t least = count(schema["minLength"], 0), most = count(schema["maxLength"], -1);
-    if (most >= 0 && most < least) fail_at(schema["maxLength"], "is below minLength");
+    if (most >= 0 && most < least) fail_schema(schema["maxLength"], "is below minLength");
     const bool sized = least > 0 || most >= 0;
     std::string inside;
     if (const Value pattern = schema["pattern"]; !pattern.is_null()) {
-      if (sized) fail_at(pattern, "together with minLength or maxLength is not supported");
+      if (sized) fail_schema(pattern, "together with minLength or maxLength is not supported");
       inside = gbnf_pattern(pattern.text());
     } else {
       inside = format(schema["format"].is_text() ? schema["format"].text() : "");
       if (!inside.empty() && sized)
-        fail_at(schema["format"], "together with a length is not supported");
+        fail_schema(schema["format"], "together with a length is not supported");
     }
     if (inside.empty() && !sized) return "string";
     if (inside.empty()) inside = "char" + times(least, most);
@@ -289,9 +227,9 @@ class SchemaGrammar {
     return "";
   }
 
-  std::string number(Value schema, bool integer) {
+  std::string number(const SchemaKeywords& schema, bool integer) {
     if (const Value step = schema["multipleOf"]; !step.is_null())
-      if (!integer || step.number() != 1) fail_at(step, "is not supported");
+      if (!integer || step.number() != 1) fail_schema(step, "is not supported");
     constexpr double kMost = 999999999999999;
     double least = -kMost, most = kMost;
     bool bounded = false;
@@ -309,22 +247,25 @@ class SchemaGrammar {
     bound("exclusiveMaximum", most, -1, false);
     if (!bounded) return integer ? "integer" : "number";
     // Of numbers with bounds the whole ones: they are within, and digits can say so.
-    if (least > most) fail_at(schema, "bounds with no whole number between are not supported");
+    if (least > most)
+      fail_schema(schema.first(), "bounds with no whole number between are not supported");
     return gbnf_integers(static_cast<int64_t>(least), static_cast<int64_t>(most));
   }
 
-  std::string array(Value schema) {
-    if (is_true(schema["uniqueItems"])) fail_at(schema["uniqueItems"], "is not supported");
+  std::string array(const SchemaKeywords& schema) {
+    schema.require_together("items", "prefixItems");
+    if (is_true(schema["uniqueItems"])) fail_schema(schema["uniqueItems"], "is not supported");
     int64_t least = count(schema["minItems"], 0), most = count(schema["maxItems"], -1);
     std::vector<std::string> first;
     for (const Value item : schema["prefixItems"]) first.push_back(new_rule(expression(item)));
     const Value items = schema["items"];
-    if (items.is_array()) fail_at(items, "as a list is prefixItems now");
+    if (items.is_array()) fail_schema(items, "as a list is prefixItems now");
     if (is_false(items)) {
       const auto fixed = static_cast<int64_t>(first.size());
       most = most < 0 ? fixed : std::min(most, fixed);
     }
-    if (most >= 0 && most < least) fail_at(schema, "has fewer items at most than at least");
+    if (most >= 0 && most < least)
+      fail_schema(schema.first(), "has fewer items at most than at least");
     if (most == 0) return "\"[\" ws \"]\"";
     if (most >= 0 && static_cast<int64_t>(first.size()) > most)
       first.resize(static_cast<size_t>(most));
@@ -363,56 +304,81 @@ class SchemaGrammar {
   }
 
   /// The properties in their order, then what is required and no property.
-  std::vector<Member> members_of(Value schema) {
+  std::vector<Member> members_of(const SchemaKeywords& schema) {
     const Value additional = schema["additionalProperties"];
-    std::vector<std::string> required;
-    for (const Value name : schema["required"]) required.emplace_back(name.text());
+    std::set<std::string_view> required, declared;
+    std::vector<Value> needed;
+    for (const Value names : schema.all("required"))
+      for (const Value name : names)
+        if (required.insert(name.text()).second) needed.push_back(name);
     std::vector<Member> members;
-    for (const Value property : schema["properties"]) {
-      const auto needed = std::find(required.begin(), required.end(), property.key());
-      if (needed == required.end() && is_false(property)) continue;
-      add_member(members, property.key(), expression(property), needed != required.end());
-      if (needed != required.end()) required.erase(needed);
-    }
-    for (const std::string& name : required) {
-      if (is_false(additional)) fail_at(schema["required"], strformat("'{}' is no property", name));
+    for (const Value properties : schema.all("properties"))
+      for (const Value property : properties) {
+        const std::string_view name = property.key();
+        const bool is_needed = required.contains(name);
+        if (!declared.insert(name).second || (!is_needed && is_false(property))) continue;
+        add_member(members, name, of_property(schema, name), is_needed);
+      }
+    for (const Value one : needed) {
+      const std::string_view name = one.text();
+      if (declared.contains(name)) continue;
+      if (is_false(additional)) fail_schema(one, strformat("'{}' is no property", name));
       add_member(members, name, additional.is_object() ? expression(additional) : "value", true);
     }
     return members;
   }
 
-  std::string object(Value schema) {
+  /// As all say it that have the property.
+  std::string of_property(const SchemaKeywords& schema, std::string_view name) {
+    std::vector<Value> all;
+    for (const Value properties : schema.all("properties"))
+      if (has_member(properties, name)) all.push_back(properties[name]);
+    if (all.size() == 1) return expression(all[0]);
+    SchemaKeywords both(all[0], root_);
+    for (size_t i = 1; i < all.size(); ++i) both.add(all[i], root_);
+    return together(std::move(both));
+  }
+
+  std::string object(const SchemaKeywords& schema) {
+    schema.require_together("additionalProperties", "properties");
     const Value additional = schema["additionalProperties"];
-    const auto declared = static_cast<int64_t>(schema["properties"].size());
-    if (count(schema["minProperties"], 0) > static_cast<int64_t>(schema["required"].size()))
-      fail_at(schema["minProperties"], "above what is required is not supported");
-    if (const int64_t most = count(schema["maxProperties"], -1); most >= 0 && most < declared)
-      fail_at(schema["maxProperties"], "below the number of properties is not supported");
     const std::vector<Member> members = members_of(schema);
+    const auto needed = std::ranges::count_if(members, &Member::needed);
+    const int64_t most = count(schema["maxProperties"], -1);
+    if (count(schema["minProperties"], 0) > needed)
+      fail_schema(schema["minProperties"], "above what is required is not supported");
+    if (most >= 0 && most < std::ssize(members))
+      fail_schema(schema["maxProperties"], "below the number of properties is not supported");
     if (members.empty())
-      return is_false(additional) || declared > 0 ? "\"{\" ws \"}\"" : map(additional);
+      return is_false(additional) || schema.has("properties") || most == 0 ? "\"{\" ws \"}\""
+                                                                           : map(additional, most);
     // From behind: what may follow if nothing was written yet, and if something was.
     std::string begin, after;
     for (auto member = members.rbegin(); member != members.rend(); ++member) {
-      const auto& [rule, needed] = *member;
+      const auto& [rule, is_needed] = *member;
       const std::string alone = rule + (after.empty() ? "" : " " + after);
-      begin = new_rule(needed ? alone : alone + " | " + (begin.empty() ? "\"\"" : begin));
-      const std::string next = needed ? "\",\" ws " + rule : "(\",\" ws " + rule + ")?";
+      begin = new_rule(is_needed ? alone : alone + " | " + (begin.empty() ? "\"\"" : begin));
+      const std::string next = is_needed ? "\",\" ws " + rule : "(\",\" ws " + rule + ")?";
       after = new_rule(next + (after.empty() ? "" : " " + after));
     }
     return "\"{\" ws " + begin + " ws \"}\"";
   }
 
-  std::string map(Value values) {
-    if (!values.is_object()) return "object";
-    const std::string member = new_rule("string \":\" ws " + expression(values));
-    return "\"{\" ws (" + member + " (\",\" ws " + member + ")*)? ws \"}\"";
+  /// Of any names, `most` at most.
+  std::string map(Value values, int64_t most) {
+    if (!values.is_object() && most < 0) return "object";
+    const std::string value = values.is_object() ? expression(values) : "value";
+    const std::string member = new_rule("string \":\" ws " + value);
+    return "\"{\" ws (" + member + " (\",\" ws " + member + ")" +
+           times(0, most < 0 ? -1 : most - 1) + ")? ws \"}\"";
   }
 
   Value root_;
-  size_t count_ = 0;
+  size_t count_ = 0, schemas_ = 0;
+  int depth_ = 0;
   std::vector<std::string> rules_;
-  std::map<std::string, std::string> references_;
+  std::string root_id_;
+  std::map<std::pair<std::string, std::string>, std::string> references_;  // to rules' names
 };
 
 }  // namespace

@@ -89,6 +89,11 @@ void check_kind(JsonTree::Value json) {
     refuse("the peft_type " + quoted_name(json["peft_type"].text()));
   if (json["use_dora"].boolean_or(false)) refuse("use_dora");
   if (json["bias"].text_or("none") != "none") refuse("biases");
+  // They begin from factors of the weights, which they take from them.
+  const JsonTree::Value start = json["init_lora_weights"];
+  for (const std::string_view taken : {"pissa", "olora", "corda", "loftq"})
+    if (start.is_text() && start.text().starts_with(taken))
+      refuse("init_lora_weights of " + quoted_name(start.text()));
   if (json["lora_alpha"].is_null()) fail("llm.lora", "adapter_config.json does not say lora_alpha");
   for (const char* key : {"modules_to_save", "alpha_pattern"})
     if (json[key].size() != 0) refuse(key);

@@ -51,6 +51,19 @@ std::string other_of_pair(std::string gate) {
   return gate.replace(gate.find("ffn_gate_exps"), 13, "ffn_up_exps");
 }
 
+/// Of packed floats (fp8 and the like), which would be taken without their scales where config.json
+/// does not say that they are packed.
+void refuse_scales(const SafetensorsContent& content) {
+  for (const NamedArray& array : content.arrays)
+    for (const std::string_view end : {"_scale", "_scale_inv"})
+      if (array.name.ends_with(end) &&
+          !translated(array.name.substr(0, array.name.size() - end.size()), false).name.empty())
+        fail("llm.weights",
+             "{} scales a packed matrix, and weft reads none but mxfp4: take the model that is not "
+             "packed, or a GGUF file",
+             quoted_name(array.name));
+}
+
 /// Experts that lie apart, as one array.
 Weight stacked(const std::string& name, const std::map<int64_t, Weight>& parts, bool lazily) {
   std::vector<Tensor> all;
@@ -101,6 +114,7 @@ Weights::Weights(const GgufModel& model) {
 }
 
 Weights::Weights(const SafetensorsContent& content, double norm_offset, bool lazily) {
+  refuse_scales(content);
   const bool sandwiched = std::ranges::any_of(content.arrays, [](const NamedArray& a) {
     return a.name.find("pre_feedforward_layernorm") != std::string::npos;
   });

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "weft/text/parts.h"
+
 namespace weft::serve {
 
 namespace {
@@ -10,10 +12,24 @@ std::string piece(const text::Tokenizer& tokenizer, llm::TokenId id) {
   return tokenizer.decode({{id}}, false);
 }
 
-void write_one(JsonWriter& json, const std::string& text, float logprob) {
-  json.field("token", text).field("logprob", static_cast<double>(logprob));
+constexpr std::string_view kReplacement = "\xef\xbf\xbd";
+
+/// Of a token that is a part of a character, which no text has, its own; else those of its text. In
+/// a row all of them are the answer's: `text` has the space in front that some words bring.
+std::string bytes_of(const text::Tokenizer& tokenizer, llm::TokenId id, const std::string& text) {
+  const std::string alone = piece(tokenizer, id);
+  if (alone.find(kReplacement) == std::string::npos) return text == " " + alone ? text : alone;
+  const std::string token = tokenizer.id_to_token(id).value_or("");
+  if (auto byte = text::coded_byte(token)) return *byte;
+  return text::spelt_bytes(token).value_or(alone);
+}
+
+void write_one(JsonWriter& json, const std::string& text, llm::TokenProbability token,
+               const text::Tokenizer& tokenizer) {
+  json.field("token", text).field("logprob", static_cast<double>(token.logprob));
   json.key("bytes").begin_array();
-  for (const char byte : text) json.value(static_cast<unsigned char>(byte));
+  for (const char byte : bytes_of(tokenizer, token.id, text))
+    json.value(static_cast<unsigned char>(byte));
   json.end_array();
 }
 
@@ -62,10 +78,10 @@ void write_text(JsonWriter& json, Choice& choice, const std::vector<llm::Generat
 
 void write_logprob(JsonWriter& json, const std::string& text, const llm::GeneratedToken& token,
                    const text::Tokenizer& tokenizer) {
-  write_one(json.begin_object(), text, token.token.logprob);
+  write_one(json.begin_object(), text, token.token, tokenizer);
   json.key("top_logprobs").begin_array();
   for (const llm::TokenProbability& other : token.alternatives) {
-    write_one(json.begin_object(), piece(tokenizer, other.id), other.logprob);
+    write_one(json.begin_object(), piece(tokenizer, other.id), other, tokenizer);
     json.end_object();
   }
   json.end_array().end_object();

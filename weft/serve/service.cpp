@@ -5,6 +5,7 @@
 
 #include "weft/base/format.h"
 #include "weft/base/json_writer.h"
+#include "weft/base/percent.h"
 #include "weft/http/gate.h"
 #include "weft/serve/completion_task.h"
 #include "weft/serve/embedding_task.h"
@@ -115,10 +116,12 @@ void Service::dispatch(Call& call) {
   call.route = route->path;
   if (asks_first && call.request.count("Access-Control-Request-Method") != 0)
     return preflight(call);
-  if (method != route->method)
+  if (method != route->method) {
+    call.exchange->add_field("Allow", route->method == "GET" ? "GET, HEAD" : "POST");
     throw Refusal{405, "method_not_allowed", "",
                   strformat("{} takes {}, not {}", route->path, route->method,
                             valid_start(call.request.method))};
+  }
   if (method == "POST" && !is_json(call.request.field("Content-Type")))
     throw Refusal{415, "unsupported_media_type", "",
                   strformat("the Content-Type is '{}'; it has to be application/json",
@@ -214,7 +217,7 @@ void Service::models(Call& call) {
 }
 
 void Service::one_model(Call& call) {
-  const std::string name(call.request.path().substr(call.route.size()));
+  const std::string name = percent_decoded(call.request.path().substr(call.route.size()));
   if (name.empty()) throw Refusal{404, "model_not_found", "model", "the path names no model"};
   require_model(name);
   JsonWriter json;

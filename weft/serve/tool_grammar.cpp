@@ -30,12 +30,22 @@ bool can_be_held_to(const std::string& schema) {
   }
 }
 
+/// The schema as one of its own, in which its references begin.
+std::string as_resource(JsonTree::Value schema, const std::string& id) {
+  JsonWriter json;
+  json.begin_object().field("$id", id);
+  for (const JsonTree::Value member : schema)
+    if (member.key() != "$id") json.key(member.key()).raw(json_text(member));
+  return json.end_object().take();
+}
+
 std::string call_schema(const Tool& tool) {
   const JsonTree tree(tool.json, "a tool");
   const JsonTree::Value parameters = tree.root()["function"]["parameters"];
-  if (parameters.is_object())
-    if (std::string schema = call_schema(tool, json_text(parameters)); can_be_held_to(schema))
-      return schema;
+  if (parameters.is_object()) {
+    std::string schema = call_schema(tool, as_resource(parameters, tool.name));
+    if (can_be_held_to(schema)) return schema;
+  }
   return call_schema(tool, R"({"type": "object"})");
 }
 

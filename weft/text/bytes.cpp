@@ -1,4 +1,5 @@
 #include <array>
+#include <charconv>
 
 #include "weft/base/utf8.h"
 #include "weft/text/parts.h"
@@ -37,6 +38,14 @@ std::optional<uint8_t> character_byte(char32_t c) {
   const auto& to_byte = characters().to_byte;
   if (c >= to_byte.size() || to_byte[c] < 0) return {};
   return static_cast<uint8_t>(to_byte[c]);
+}
+
+std::optional<std::string> coded_byte(std::string_view token) {
+  if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return {};
+  unsigned byte = 0;
+  const auto [end, error] = std::from_chars(token.data() + 3, token.data() + 5, byte, 16);
+  if (error != std::errc() || end != token.data() + 5) return {};
+  return std::string(1, static_cast<char>(byte));
 }
 
 std::optional<std::string> spelt_bytes(std::string_view text) {

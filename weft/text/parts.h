@@ -64,6 +64,8 @@ char32_t byte_character(uint8_t byte);
 std::optional<uint8_t> character_byte(char32_t c);
 /// The bytes that a text of such characters stands for; none where it has others.
 std::optional<std::string> spelt_bytes(std::string_view text);
+/// The byte of a token "<0x0A>"; none: of others.
+std::optional<std::string> coded_byte(std::string_view token);
 void append_spelling(std::string& out, std::string_view bytes);
 
 }  // namespace weft::text

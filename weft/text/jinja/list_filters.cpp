@@ -202,6 +202,27 @@ Value batch(const FilterCall& f) {
   return f.work.list(all);
 }
 
+/// So many lists, the first ones longer by one where that does not come out even.
+Value slice(const FilterCall& f) {
+  const auto items = f.items();
+  const int64_t count = f.integer(0, "slices", 0);
+  const Value fill = f.argument(1, "fill_with");
+  if (count < 1) refuse("{} slices", count);
+  f.work.spend_for(static_cast<size_t>(count));
+  f.work.require(static_cast<size_t>(count) * sizeof(Value));
+  const size_t size = items.size() / static_cast<size_t>(count);
+  const size_t longer = items.size() % static_cast<size_t>(count);
+  std::vector<Value> all;
+  for (size_t i = 0, at = 0; i < static_cast<size_t>(count); ++i) {
+    const auto own = items.subspan(at, size + (i < longer ? 1 : 0));
+    at += own.size();
+    std::vector<Value> part(own.begin(), own.end());
+    if (i >= longer && !fill.is(Kind::None)) part.push_back(fill);
+    all.push_back(f.work.list(part));
+  }
+  return f.work.list(all);
+}
+
 Value with_default(const FilterCall& f) {
   const bool replaced =
       f.value.is(Kind::Undefined) || (f.flag(1, "boolean", false) && !truth(f.value));
@@ -242,6 +263,7 @@ constexpr FilterRow kListFilters[] = {
     {"reverse", reversed},
     {"select", [](const FilterCall& f) { return chosen(f, false, true); }},
     {"selectattr", [](const FilterCall& f) { return chosen(f, true, true); }},
+    {"slice", slice},
     {"sort", sort},
     {"sum", sum},
     {"unique", unique},

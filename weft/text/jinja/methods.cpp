@@ -203,6 +203,19 @@ Value dict_items(const MethodCall& m) {
   return m.work.list(items);
 }
 
+/// Zeros behind the sign, if there is one.
+Value filled_with_zeros(const MethodCall& m) {
+  const std::string_view text = m.text();
+  const int64_t wanted = m.integer(0, "width", 0), size = length(m.self, m.work);
+  if (wanted <= size) return m.self;
+  const bool sign = text.starts_with('+') || text.starts_with('-');
+  TextBuilder out(m.work);
+  out.add(text.substr(0, sign ? 1 : 0));
+  out.add(static_cast<size_t>(wanted - size), '0');
+  out.add(text.substr(sign ? 1 : 0));
+  return out.done();
+}
+
 Value dict_values(const MethodCall& m) {
   std::vector<Value> values;
   for (const Pair& pair : m.self.pairs()) values.push_back(pair.value);
@@ -277,8 +290,10 @@ constexpr MethodRow kMethods[] = {
      }},
     {Kind::Text, "startswith", has_at_end<true>},
     {Kind::Text, "strip", strip<Side::Both>},
+    {Kind::Text, "swapcase", changed<swapped_case>},
     {Kind::Text, "title", changed<title>},
     {Kind::Text, "upper", changed<upper>},
+    {Kind::Text, "zfill", filled_with_zeros},
     {Kind::Dict, "copy", [](const MethodCall& m) { return m.self; }},
     {Kind::Dict, "get", dict_get},
     {Kind::Dict, "items", dict_items},

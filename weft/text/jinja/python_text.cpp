@@ -82,6 +82,15 @@ std::string capitalized(std::string_view text) {
   });
 }
 
+std::string swapped_case(std::string_view text) {
+  return changed(text, [&](std::string& out, char32_t c) {
+    std::string low, self;
+    append_lower(low, c);
+    append_utf8(self, c);
+    low != self ? void(out += low) : append_upper(out, c);
+  });
+}
+
 std::string filter_title(std::string_view text) {
   bool in_word = false;
   return changed(text, [&](std::string& out, char32_t c) {

@@ -16,6 +16,7 @@ std::string lower(std::string_view text);
 std::string upper(std::string_view text);
 std::string title(std::string_view text);  // str.title()
 std::string capitalized(std::string_view text);
+std::string swapped_case(std::string_view text);
 std::string filter_title(std::string_view text);  // what the filter `title` does
 std::vector<std::string_view> characters(std::string_view text);
 size_t character_count(std::string_view text);

@@ -171,6 +171,56 @@ Value centered(const FilterCall& f) {
   return f.evaluator.method(Value::text(f.text()), "center", width);
 }
 
+Value truncated_text(const FilterCall& f) {
+  const std::vector<std::string_view> all = characters(f.text());
+  const int64_t most = f.integer(0, "length", 255), leeway = f.integer(3, "leeway", 5);
+  const std::string_view end = f.text_argument(2, "end", "...");
+  const auto end_size = static_cast<int64_t>(character_count(end));
+  if (most < end_size || leeway < 0)
+    refuse("a length of {} with an end of {}, a leeway of {}", most, end_size, leeway);
+  f.work.spend_for(f.text().size());
+  if (std::ssize(all) - most <= leeway) return Value::text(f.text());
+  const size_t kept = static_cast<size_t>(most - end_size);
+  std::string_view text = kept == 0 ? "" : f.text().substr(0, all[kept].data() - all[0].data());
+  if (!f.flag(1, "killwords", false)) text = text.substr(0, text.rfind(' '));
+  TextBuilder out(f.work);
+  out.add(text);
+  out.add(end);
+  return out.done();
+}
+
+/// Percent-encoded (RFC 3986); `form`: as a part of a form, where a space is a plus.
+void add_encoded(TextBuilder& out, std::string_view text, bool form) {
+  for (const char c : text) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       std::string_view("_.-~").find(c) != std::string_view::npos;
+    if (plain || (c == '/' && !form))
+      out.add(std::string_view(&c, 1));
+    else if (c == ' ' && form)
+      out.add("+");
+    else
+      out.add(strformat("%{:02X}", static_cast<unsigned char>(c)));
+  }
+}
+
+/// A text, or a dict or pairs as a query.
+Value url_encoded(const FilterCall& f) {
+  TextBuilder out(f.work);
+  const bool query = f.value.is(Kind::Dict) || f.value.is_list();
+  if (!query) add_encoded(out, f.text(), false);
+  const Value pairs = f.value.is(Kind::Dict) ? f.evaluator.method(f.value, "items", {}) : f.value;
+  for (const Value& pair : query ? sequence(pairs, f.work) : std::span<const Value>{}) {
+    const auto two = sequence(pair, f.work);
+    if (two.size() != 2) refuse("urlencode takes pairs, got one of {}", two.size());
+    if (!out.text().empty()) out.add("&");
+    add_encoded(out, text_of(two[0], f.work), true);
+    out.add("=");
+    add_encoded(out, text_of(two[1], f.work), true);
+  }
+  f.work.spend_for(out.text().size());
+  return out.done();
+}
+
 constexpr FilterRow kTextFilters[] = {
     {"abs", absolute},
     {"capitalize", changed<capitalized>},
@@ -189,7 +239,9 @@ constexpr FilterRow kTextFilters[] = {
     {"title", changed<filter_title>},
     {"tojson", to_json},
     {"trim", trim},
+    {"truncate", truncated_text},
     {"upper", changed<upper>},
+    {"urlencode", url_encoded},
     {"wordcount", word_count},
 };
 }  // namespace
