@@ -74,7 +74,10 @@ class SchemaGrammar {
   }
 
   std::string of_schema(Value schema) {
-    if (schema.is_object() && is_reference(schema)) return reference(schema["$ref"]);
+    // A rule of its own, which may name itself.
+    if (says_only(schema, "$ref")) return reference(schema["$ref"]);
+    if (says_only(schema, "allOf") && schema["allOf"].size() == 1)
+      return expression(*schema["allOf"].begin());
     return together(SchemaKeywords(schema, root_));
   }
 
@@ -108,11 +111,14 @@ class SchemaGrammar {
     const Value schemas = schema[name];
     schema.hide(name);
     std::string all;
-    for (const Value one : schemas) {
+    const auto beside = [&](Value one) {
       SchemaKeywords both = schema;
       both.add(one, root_);
-      all += (all.empty() ? "" : " | ") + together(std::move(both));
-    }
+      return together(std::move(both));
+    };
+    const bool alone = schema.says_nothing();
+    for (const Value one : schemas)
+      all += (all.empty() ? "" : " | ") + (alone ? expression(one) : beside(one));
     if (all.empty()) fail_schema(schemas, "is empty");
     return "(" + all + ")";
   }

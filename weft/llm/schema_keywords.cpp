@@ -105,7 +105,7 @@ std::string next_step(std::string_view& path) {
 }
 
 Value step_into(Value at, const std::string& key, Value ref) {
-  if (at.is_object() && has_member(at, key)) return at[key];
+  if (has_member(at, key)) return at[key];
   size_t index = 0;
   if (at.is_array())
     for (const Value item : at)
@@ -128,6 +128,7 @@ std::string json_text_of(Value v) {
 }
 
 bool has_member(Value object, std::string_view key) {
+  if (!object.is_object()) return false;
   for (const Value member : object)
     if (member.key() == key) return true;
   return false;
@@ -150,22 +151,26 @@ std::string_view resource_id(Value schema) {
   return id.is_text() && !id.text().starts_with('#') ? id.text() : "";
 }
 
-bool is_reference(Value schema) {
-  return has_member(schema, "$ref") && std::ranges::none_of(kHeld, [&](std::string_view keyword) {
-           return keyword != "$ref" && has_member(schema, keyword);
-         });
+bool says_only(Value schema, std::string_view keyword) {
+  const auto is_more = [&](std::string_view more) {
+    return more != keyword && has_member(schema, more);
+  };
+  return has_member(schema, keyword) && std::ranges::none_of(kHeld, is_more) &&
+         std::ranges::none_of(kNotHeld, is_more);
 }
 
 SchemaKeywords::SchemaKeywords(Value schema, Value root) { add(schema, root); }
 
 void SchemaKeywords::add(Value schema, Value root) {
   if (schema.kind() == JsonTree::Kind::False) fail_schema(schema, "false allows nothing");
-  if (schema.kind() == JsonTree::Kind::True) return;
-  if (!schema.is_object()) fail_schema(schema, "a schema is an object, true or false");
+  const bool is_true = schema.kind() == JsonTree::Kind::True;
+  if (is_true && !parts_.empty()) return;
+  if (!is_true && !schema.is_object()) fail_schema(schema, "a schema is an object, true or false");
   if (parts_.size() == kMostParts) fail_schema(schema, "includes itself, or more than 64 schemas");
   if (!parts_.empty() && !resource_id(schema).empty())
     fail_schema(schema["$id"], "of a schema beside another one is not supported");
   parts_.push_back({schema});
+  if (is_true) return;
   for (const std::string_view keyword : kNotHeld)
     if (has_member(schema, keyword)) fail_schema(schema[keyword], "is not supported");
   if (has_member(schema, "$ref")) add(resolved(schema["$ref"], root), root);
@@ -188,6 +193,13 @@ std::vector<Value> SchemaKeywords::all(std::string_view keyword) const {
 }
 
 bool SchemaKeywords::has(std::string_view keyword) const { return !all(keyword).empty(); }
+
+/// What $ref and allOf name is among the parts.
+bool SchemaKeywords::says_nothing() const {
+  return std::ranges::none_of(kHeld, [&](std::string_view keyword) {
+    return keyword != "$ref" && keyword != "allOf" && has(keyword);
+  });
+}
 
 Value SchemaKeywords::operator[](std::string_view keyword) const {
   const std::vector<Value> values = all(keyword);

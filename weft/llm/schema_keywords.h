@@ -13,15 +13,15 @@ namespace weft::llm {
 [[noreturn]] void fail_schema(JsonTree::Value at, std::string_view problem);
 /// The value as JSON, numbers in one spelling.
 std::string json_text_of(JsonTree::Value v);
-/// A member of an object, also one that is null.
+/// Whether it is an object with such a member, also one that is null.
 bool has_member(JsonTree::Value object, std::string_view key);
 /// What a JSON pointer in a URI's fragment ("#/$defs/a") names in `root` (RFC 6901).
 JsonTree::Value resolved(JsonTree::Value ref, JsonTree::Value root);
 /// What makes a schema one of its own, where references begin: its $id, but "#name", which only
 /// names a place. Empty: none.
 std::string_view resource_id(JsonTree::Value schema);
-/// A reference and nothing beside it that says more of a value.
-bool is_reference(JsonTree::Value schema);
+/// Whether `keyword` is all that a schema says of a value.
+bool says_only(JsonTree::Value schema, std::string_view keyword);
 
 /// A schema, those that its $ref and allOf name, and any that are added: a value has to follow all
 /// of them. Errors: "llm.schema", for keywords that answers cannot be held to.
@@ -37,6 +37,7 @@ class SchemaKeywords {
   /// Null where none says it. Error: where two say it and not the same.
   JsonTree::Value operator[](std::string_view keyword) const;
   bool has(std::string_view keyword) const;
+  bool says_nothing() const;  ///< any value follows them
   /// What each says that says it.
   std::vector<JsonTree::Value> all(std::string_view keyword) const;
   /// `keyword` means what `beside` leaves of its own schema. Error: where another one has `beside`.
