@@ -1,5 +1,7 @@
 #include "weft/llm/kv_cache.h"
 
+#include <optional>
+
 #include "weft/base/error.h"
 #include "weft/device/buffer.h"
 
@@ -8,6 +10,7 @@ namespace weft::llm {
 namespace {
 
 constexpr int64_t kGroup = 32;
+constexpr int64_t kHugePage = int64_t{2} << 20;
 
 int64_t groups_of(int64_t size) { return size % kGroup == 0 ? size / kGroup : 1; }
 
@@ -80,14 +83,14 @@ KvCache::KvCache(const Config& c, int64_t slots_in, int64_t positions_in, int64_
                  DType dtype)
     : slots(slots_in), positions(positions_in), near_positions(near_positions_in) {
   if (c.encoder) return;  // nothing is gone on with
-  // Heads lie far apart: a first token would touch each huge page (1.1 B with 4096 positions: 128
-  // MB, up to 0.2 s where new ones are slow), of small ones a few. Texts that grow touch the
-  // others.
-  const SmallPagesScope small_pages;
   for (int64_t i = 0; i < c.layers; ++i) {
     const int64_t kept = c.is_local(i) ? near_positions : positions;
     keys.emplace_back(Dims{slots, c.kv_heads, kept, c.head_dim}, dtype);
     values.emplace_back(Dims{slots, c.kv_heads, kept, c.value_dim}, dtype);
+    // A token is written to each head's part. Where those are shorter, the first one would touch
+    // all huge pages (1.1 B with 4096 positions: 128 MB, up to 0.2 s where new ones are slow).
+    std::optional<SmallPagesScope> small_pages;
+    if (kept * c.head_dim * bits(dtype) / 8 < kHugePage) small_pages.emplace();
     for (const KeptNumbers* numbers : {&keys.back(), &values.back()})
       for (Tensor t : numbers->tensors()) t.realize();  // one by one: not one memory for all zeros
   }

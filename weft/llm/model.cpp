@@ -242,7 +242,7 @@ std::vector<Progress> Model::step() {
   cancelled_.clear();
   admit();
   // As long as the last answers took: they come at half the speed until there is nothing left to do
-  // (1.1 B, Q4_0: for 17 tokens).
+  // (1.1 B, Q4_0: for 20 to 40 tokens).
   if (answer_seconds_ > 0) work_ahead(std::exchange(answer_seconds_, 0));
   token_step(all);
   prompt_step(all);
