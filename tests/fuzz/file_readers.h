@@ -30,6 +30,7 @@
 #include "weft/io/webp.h"
 #include "weft/io/zip.h"
 #include "weft/io/zstd.h"
+#include "weft/llm/grammar.h"
 #include "weft/llm/lora.h"
 #include "weft/llm/network.h"
 #include "weft/onnx/model.h"
@@ -125,6 +126,27 @@ inline uint64_t touch(const JsonTree::Value& value) {
   return hash;
 }
 
+/// And what may come next, for some tokens of an answer.
+inline uint64_t touch(const llm::Grammar& grammar) {
+  static const auto vocabulary = [] {
+    std::vector<std::string> pieces = {"", "true", "\":"};
+    for (int byte = 0; byte < 256; ++byte) pieces.emplace_back(1, static_cast<char>(byte));
+    return std::make_shared<const llm::GrammarVocabulary>(pieces, std::vector<text::TokenId>{0});
+  }();
+  llm::GrammarMatcher matcher(std::make_shared<const llm::Grammar>(grammar), vocabulary);
+  uint64_t hash = 0;
+  for (int step = 0; step < 20 && !matcher.finished(); ++step) {
+    const std::span<const uint64_t> allowed = matcher.allowed();
+    text::TokenId id = 1;
+    while (static_cast<size_t>(id) < vocabulary->size() && (allowed[id / 64] >> id % 64 & 1) == 0)
+      ++id;
+    if (static_cast<size_t>(id) == vocabulary->size()) break;
+    matcher.accept(id);
+    hash = hash_combine(hash, static_cast<uint64_t>(id));
+  }
+  return hash;
+}
+
 /// The tables of its positions, too.
 inline uint64_t touch(const llm::Config& config) {
   const llm::RopeTable table = llm::rope_table(config.rope, 64);
@@ -210,6 +232,8 @@ inline constexpr FileReader kFileReaders[] = {
        return touch(resized(with_channels(parse_jpeg(data, "fuzz"), Channels::Grey), 3, 5));
      },
      has_jpeg_library},
+    {"gbnf",
+     [](std::span<const std::byte> data) { return touch(llm::Grammar::from_gbnf(text_of(data))); }},
     {"gguf",
      [](std::span<const std::byte> data) {
        const GgufContent content = parse_gguf(data, "fuzz");
@@ -233,6 +257,10 @@ inline constexpr FileReader kFileReaders[] = {
      }},
     {"json",
      [](std::span<const std::byte> data) { return touch(JsonTree(text_of(data), "fuzz").root()); }},
+    {"json_schema",
+     [](std::span<const std::byte> data) {
+       return touch(llm::Grammar::from_json_schema(text_of(data)));
+     }},
     {"llm_config",
      [](std::span<const std::byte> data) {
        const std::string_view json(reinterpret_cast<const char*>(data.data()), data.size());
