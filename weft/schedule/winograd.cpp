@@ -21,11 +21,12 @@ namespace weft {
 namespace {
 
 constexpr int64_t kTaps = 3, kResults = 4, kTile = kTaps + kResults - 1;
-constexpr double kMove = 1.3;  // cycles for transforming an element (Zen 4)
-// Times as long, where what is transformed leaves L2, and where that, what it is made of and what
-// becomes of it leave L3, four times as much (512 images of 64 x 8 x 8 by as many channels: 42
-// products an element, and eight kernels more in a step of 62 for 0.7 % of its time).
-constexpr double kBeyondL2 = 1.1, kBeyondL3 = 3;
+constexpr double kMove = 1.3;      // cycles for transforming an element (Zen 4)
+constexpr double kBeyondL2 = 1.1;  // times as long, where what is transformed leaves L2
+// Products in the time, where that, what it is made of and what becomes of it leave L3, four times
+// as much (512 images of 64 x 8 x 8 by as many channels: 42, and eight kernels more in a step of 62
+// for 0.7 % of its time).
+constexpr double kBeyondL3 = 65;
 
 constexpr double kImage[kTile][kTile] = {{4, 0, -5, 0, 1, 0},  {0, -4, -4, 1, 1, 0},
                                          {0, 4, -4, -1, 1, 0}, {0, -2, -1, 2, 1, 0},
@@ -91,9 +92,12 @@ double products_in_a_cycle(const Target& target) {
   return machine.vector_ops * bits / 32 / machine.turns(bits);
 }
 
-double times_as_long(double bytes, const Machine& machine) {
-  if (4 * bytes > static_cast<double>(machine.l3().bytes)) return kBeyondL3;
-  return bytes > static_cast<double>(machine.l2().bytes) ? kBeyondL2 : 1;
+/// In the time of transforming an element, where all of them take so many bytes.
+double products_for(double bytes, const Target& target) {
+  const double products = kMove * products_in_a_cycle(target);
+  if (4 * bytes > static_cast<double>(target.machine.l3().bytes))
+    return std::max(kBeyondL3, products);
+  return bytes > static_cast<double>(target.machine.l2().bytes) ? kBeyondL2 * products : products;
 }
 
 /// Whether products saved are more than what transforming costs, that of weights where it is done
@@ -109,10 +113,9 @@ bool pays(const Convolution& c, bool constant_weights, const Target& target) {
   const double images = times({c.images, c.rows + kTaps - 1, c.in, c.tiles()}),
                sums = times({c.images, c.rows, c.out, c.tiles(), kTile});
   const double bytes = std::max(images * kTile, sums) * sizeof(float);
-  const double move = kMove * products_in_a_cycle(target);
-  const double each = move * times_as_long(bytes, target.machine);
   const double weights = constant_weights ? 0 : times({c.in, c.out, kTaps, kTaps + kTile});
-  return saved > each * (images * (kResults + kTile) + sums) + move * weights;
+  return saved > products_for(bytes, target) * (images * (kResults + kTile) + sums) +
+                     products_for(0, target) * weights;
 }
 
 class Winograd {
