@@ -162,6 +162,16 @@ TEST_F(TrainerTest, ExportsAreTheModelThatWasTrained) {
   }
 }
 
+TEST_F(TrainerTest, RisesInATenthOfItsStepsAtMostInAHundred) {
+  prepare("out", kTinyGpt2);
+  TrainerOptions o = options();
+  for (const auto& [steps, rising] : {std::pair(19, 1), {40, 4}, {5000, 100}}) {
+    o.steps = steps, o.warmup = -1;
+    const double rate = trainer("out", o).learning_rate();
+    EXPECT_NEAR(rate, o.lr / rising, 1e-6 * o.lr) << steps;
+  }
+}
+
 TEST_F(TrainerTest, SaysWhatIsWrong) {
   EXPECT_ERROR(prepare("out", "huge"), "llm.new: there is no configuration 'huge': tiny, small");
   EXPECT_ERROR(prepare("out", R"({"model_type":"mamba"})"), "llm.family");
@@ -180,6 +190,7 @@ TEST_F(TrainerTest, SaysWhatIsWrong) {
             "train.options: a batch of 4 cannot be cut into 3 equal micro-batches");
   EXPECT_EQ(refused([](auto& o) { o.warmup = 8; }),
             "train.options: warmup is 8 of 8 steps: it is a part of them");
+  EXPECT_EQ(refused([](auto& o) { o.warmup = -2; }), "train.options: warmup is -2: -1 or more");
   EXPECT_EQ(refused([](auto& o) { o.lr = 0; }), "train.options: lr is 0: 1e-12 or more");
   EXPECT_EQ(refused([](auto& o) { o.beta2 = 1; }), "train.options: beta2 is 1: from 0 to 0.999999");
   EXPECT_EQ(refused([](auto& o) { o.optimizer = "sgd"; }),

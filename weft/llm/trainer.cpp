@@ -48,9 +48,9 @@ nn::OptimizerGroup optimizers_for(const std::vector<NamedTensor>& weights,
 }
 
 nn::Schedule schedule_for(const TrainerOptions& o) {
-  const nn::Schedule falling =
-      nn::cosine(std::max<int64_t>(1, o.steps - o.warmup), o.lr * o.last_lr);
-  return o.warmup > 0 ? nn::warmup(o.warmup, falling) : falling;
+  const int64_t rising = o.warmup < 0 ? std::min<int64_t>(100, o.steps / 10) : o.warmup;
+  const nn::Schedule falling = nn::cosine(std::max<int64_t>(1, o.steps - rising), o.lr * o.last_lr);
+  return rising > 0 ? nn::warmup(rising, falling) : falling;
 }
 
 Tensor number(uint32_t x) { return Tensor::from(std::span<const uint32_t>(&x, 1), {}); }

@@ -87,7 +87,7 @@ Options options_of(TrainerOptions& o) {
       {"accumulate", &o.accumulate, "micro-batches that a step is computed in", 1, kMost},
       {"lr", &o.lr, "learning rate at its highest", kLeast, kMost},
       {"last_lr", &o.last_lr, "share of it at the end of the cosine", 0, 1},
-      {"warmup", &o.warmup, "steps in which it rises", 0, kMost},
+      {"warmup", &o.warmup, "steps in which it rises; -1: a tenth of all, at most 100", -1, kMost},
       {"weight_decay", &o.weight_decay, "of matrices", 0, kMost},
       {"beta2", &o.beta2, "of AdamW's second moment", 0, 0.999999},
       {"clip", &o.clip, "most that the gradients' norm may be; 0: any", 0, kMost},

@@ -24,7 +24,7 @@ struct TrainerOptions {
   int64_t accumulate = 1;     ///< micro-batches that a step is computed in
   double lr = 1e-3;           ///< at its highest
   double last_lr = 0.1;       ///< at the end, of that
-  int64_t warmup = 100;       ///< steps in which it rises
+  int64_t warmup = -1;        ///< steps in which it rises; -1: a tenth of all, at most 100
   double weight_decay = 0.1;  ///< of matrices
   double beta2 = 0.95;
   double clip = 1;  ///< most that the gradients' norm may be; 0: any

@@ -80,7 +80,7 @@ class Trainer(Training):
 
     def __init__(self, out: str, data: str | Sequence[str] | None = None, *, config: str = "small", tokenizer: str = "",
                  vocabulary: int = 4096, validation: float = 0.05, steps: int = 2000, batch: int = 16,
-                 accumulate: int = 1, lr: float = 1e-3, last_lr: float = 0.1, warmup: int = 100,
+                 accumulate: int = 1, lr: float = 1e-3, last_lr: float = 0.1, warmup: int = -1,
                  weight_decay: float = 0.1, beta2: float = 0.95, clip: float = 1.0, dropout: float = 0.0,
                  optimizer: str = "adamw", dtype: str = "f32", seed: int = 1):
         super().__init__(out, "", data, dict(
@@ -107,7 +107,7 @@ class Finetuner(Training):
     def __init__(self, out: str, model: str, data: str | Sequence[str] | None = None, *, validation: float = 0.05,
                  rank: int = 8, alpha: float = 16.0, targets: Sequence[str] = ("q", "k", "v", "o"), context: int = 512,
                  steps: int = 2000, batch: int = 16, accumulate: int = 1, lr: float = 1e-3, last_lr: float = 0.1,
-                 warmup: int = 100, weight_decay: float = 0.1, beta2: float = 0.95, clip: float = 1.0,
+                 warmup: int = -1, weight_decay: float = 0.1, beta2: float = 0.95, clip: float = 1.0,
                  dropout: float = 0.0, optimizer: str = "adamw", dtype: str = "f32", seed: int = 1):
         super().__init__(out, str(model), data, dict(
             validation=validation, rank=rank, alpha=alpha, targets=list(targets), context=context, steps=steps,
