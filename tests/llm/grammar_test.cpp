@@ -256,6 +256,7 @@ TEST(JsonSchema, SaysWhatItCannotHoldTo) {
       {R"({"properties": {"a": {}}, "allOf": [{"additionalProperties": false}]})",
        "additionalProperties: beside a schema with other properties"},
       {R"({"$ref": "#/$defs/a", "not": {}, "$defs": {"a": {}}})", "not: is not supported"},
+      {R"({"properties": ["a"]})", "properties: is an object of schemas"},
       {R"({"items": {}, "allOf": [{"prefixItems": [{}]}]})", "items: beside a schema with other"},
       {R"({"allOf": [{"$ref": "#"}], "type": "null"})", "includes itself"},
       {R"({"properties": {"a": {"$ref": "#", "required": ["a"]}}})", "includes itself"},

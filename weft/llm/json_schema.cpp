@@ -318,13 +318,15 @@ class SchemaGrammar {
       for (const Value name : names)
         if (required.insert(name.text()).second) needed.push_back(name);
     std::vector<Member> members;
-    for (const Value properties : schema.all("properties"))
+    for (const Value properties : schema.all("properties")) {
+      if (!properties.is_object()) fail_schema(properties, "is an object of schemas");
       for (const Value property : properties) {
         const std::string_view name = property.key();
         const bool is_needed = required.contains(name);
         if (!declared.insert(name).second || (!is_needed && is_false(property))) continue;
         add_member(members, name, of_property(schema, name), is_needed);
       }
+    }
     for (const Value one : needed) {
       const std::string_view name = one.text();
       if (declared.contains(name)) continue;
