@@ -90,6 +90,7 @@ TEST(Grammar, SaysWhatIsNoGbnf) {
       {"root ::= [b-a]", "a range whose end is before its beginning"},
       {"root ::= x", "rule 'x' is used and not defined"},
       {"a ::= \"x\"", "there is no rule 'root'"},
+      {"root ::= \"a\" root", "each would go on for ever"},
       {"root ::= root \"a\" | \"b\"", "rule 'root' may begin with itself"},
       {"root ::= x root\nx ::= \"a\"?", "rule 'root' may begin with itself"},
       {"root ::= \"a\"\nroot ::= \"b\"", "2:13: rule 'root' is defined twice"},
@@ -219,12 +220,21 @@ TEST(JsonSchema, HoldsAnswersToIt) {
       {R"({"allOf": [{"properties": {"a": true}}, {"properties": {"a": true}}], "required": ["a"]})",
        {R"({"a":[1]})"},
        {"{}"}},
+      // Where a part would have to be in itself, it is never begun.
+      {R"({"properties": {"a": {"$ref": "#", "required": ["a"]}, "b": {"const": 1}}})",
+       {"{}", R"({"b":1})"},
+       {R"({"a":{})", R"({"a":{"b":1}})"}},
       {R"({"const": null, "type": ["null", "string"]})", {"null"}, {"\"\""}},
       // Schemas that include themselves, as optional parts and lists of parts are written.
       {R"({"$ref": "#/$defs/n", "$defs": {"n": {"properties": {"v": {"type": "integer"}, "next":
            {"anyOf": [{"$ref": "#/$defs/n"}, {"type": "null"}], "default": null}}, "required": ["v", "next"]}}})",
        {R"({"v":1,"next":{"v":2,"next":null}})"},
        {R"({"v":1,"next":2})", R"({"v":1,"next":{"v":null,"next":null}})"}},
+      {R"({"$ref": "#/$defs/n", "$defs": {"l": {"properties": {"v": {"const": 1}}, "required": ["v"]}, "n": {
+           "properties": {"of": {"type": "array", "items": {"type": "object", "anyOf": [{"$ref": "#/$defs/n"},
+           {"$ref": "#/$defs/l"}]}}}, "required": ["of"]}}})",
+       {R"({"of":[{"v":1},{"of":[{"of":[]},{"v":1}]}]})"},
+       {R"({"of":[1]})", R"({"of":[{"of":[{}]}]})"}},
       {R"({"type": "array", "items": {"allOf": [{"$ref": "#"}], "title": "more"}})",
        {"[[],[[]]]"},
        {"[1]"}},
@@ -259,7 +269,6 @@ TEST(JsonSchema, SaysWhatItCannotHoldTo) {
       {R"({"properties": ["a"]})", "properties: is an object of schemas"},
       {R"({"items": {}, "allOf": [{"prefixItems": [{}]}]})", "items: beside a schema with other"},
       {R"({"allOf": [{"$ref": "#"}], "type": "null"})", "includes itself"},
-      {R"({"properties": {"a": {"$ref": "#", "required": ["a"]}}})", "includes itself"},
       {R"({"type": "object", "required": ["a", "b"], "maxProperties": 1})",
        "below the number of properties"},
       {R"({"$ref": "#/$defs/x", "type": "null", "$defs": {"x": {"$id": "y"}}})",

@@ -65,8 +65,9 @@ class JsonTree::Value {
   }
   bool boolean_or(bool otherwise) const { return is_null() ? otherwise : boolean(); }
 
-  std::string_view key() const;  // of what is in an object
-  size_t size() const;           // elements or members
+  std::string_view key() const;              // of what is in an object
+  uint32_t place() const { return index_; }  ///< no other value of the tree has it
+  size_t size() const;                       // elements or members
   class Iterator;
   Iterator begin() const;  // elements or members; null has none
   Iterator end() const;

@@ -201,7 +201,35 @@ int64_t GrammarBuilder::left_recursive() const {
   return -1;
 }
 
+/// Whoever began an alternative with no end would never get out of it.
+void GrammarBuilder::drop_endless() {
+  const auto& elements = grammar_.elements_;
+  auto& rules = grammar_.rules_;
+  std::vector<uint8_t> ends(rules.size());
+  const auto has_end = [&](uint32_t at) {
+    for (; elements[at].kind != Kind::End; ++at) {
+      const uint32_t index = elements[at].index;
+      if (elements[at].kind == Kind::Rule ? ends[index] == 0 : grammar_.sets_[index].none())
+        return false;
+    }
+    return true;
+  };
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (size_t r = rules.size(); r-- > 0;) {
+      if (ends[r] || std::ranges::none_of(rules[r], has_end)) continue;
+      ends[r] = 1;
+      changed = true;
+    }
+  }
+  for (auto& alternatives : rules)
+    std::erase_if(alternatives, [&](uint32_t at) { return !has_end(at); });
+}
+
 Grammar GrammarBuilder::build(uint32_t root) && {
+  drop_endless();
+  if (grammar_.rules_[root].empty())
+    fail_runtime("llm.grammar", "no text follows the grammar: each would go on for ever");
   grammar_.root_ = root;
   return std::move(grammar_);
 }

@@ -29,9 +29,11 @@ class GrammarBuilder {
 
   /// A rule that may begin with itself; -1: none does.
   int64_t left_recursive() const;
+  /// Without what has no end. Error: llm.grammar, where nothing is left.
   Grammar build(uint32_t root) &&;
 
  private:
+  void drop_endless();
   Element set_of(const std::bitset<256>& bytes);
   Element byte_range(uint8_t low, uint8_t high);
   void utf8_range(char32_t low, char32_t high, size_t length, std::vector<Sequence>& out);

@@ -90,7 +90,18 @@ class SchemaGrammar {
     return text;
   }
 
+  /// Of several a rule of its own, which they may include again.
   std::string together(SchemaKeywords schema) {
+    if (schema.is_one()) return written(std::move(schema));
+    const auto [place, is_new] = references_.try_emplace({root_id_, schema.identity()},
+                                                         strformat("all{}", references_.size()));
+    if (!is_new) return place->second;
+    const std::string name = place->second;
+    rules_.push_back(name + " ::= " + written(std::move(schema)));
+    return name;
+  }
+
+  std::string written(SchemaKeywords schema) {
     if (++schemas_ > kMostSchemas || depth_ > kDeepest)
       fail_schema(schema.first(), "includes itself beside other keywords, or too many schemas");
     ++depth_;

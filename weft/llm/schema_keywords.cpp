@@ -209,6 +209,15 @@ Value SchemaKeywords::operator[](std::string_view keyword) const {
   return values.empty() ? first().missing() : values[0];
 }
 
+std::string SchemaKeywords::identity() const {
+  std::string all;
+  for (const Part& part : parts_) {
+    all += strformat("{} ", part.schema.place());
+    for (const std::string_view keyword : part.hidden) all += std::string(keyword) + ' ';
+  }
+  return all;
+}
+
 void SchemaKeywords::require_together(std::string_view keyword, std::string_view beside) const {
   for (const Part& one : parts_)
     for (const Part& other : parts_)

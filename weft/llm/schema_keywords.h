@@ -45,6 +45,9 @@ class SchemaKeywords {
   /// Error: where anything else is said of a value.
   void require_only(std::string_view keyword, std::string_view other) const;
   JsonTree::Value first() const { return parts_[0].schema; }
+  bool is_one() const { return parts_.size() == 1; }
+  /// The same for the same schemas of which the same has been heeded.
+  std::string identity() const;
 
  private:
   struct Part {
