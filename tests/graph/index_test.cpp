@@ -115,6 +115,33 @@ TEST_F(IndexForms, ComparisonsAreDecidedByBounds) {
   EXPECT_EQ(g.le(r0, i(3)), g.lt(r0, i(4)));
 }
 
+// Places of a diagonal: every fifth element behind another, of rows of four.
+TEST_F(IndexForms, DivisibleSumsAreEquations) {
+  NodeRef row = g.range(4, 3), flat = g.add(g.mul(row, i(4)), r2);
+  EXPECT_EQ(g.lt(g.mod(flat, i(5)), i(1)), g.eq(row, r2));
+  EXPECT_EQ(g.eq(g.mod(g.add(flat, i(4)), i(5)), i(0)), g.eq(r2, g.add(row, i(1))));
+  EXPECT_EQ(g.lt(g.mod(g.add(r2, i(1)), i(5)), i(1)), g.boolean(false));
+  EXPECT_EQ(g.lt(g.mod(r0, i(5)), i(1))->op, Op::Lt);  // one of several multiples
+}
+
+TEST_F(IndexForms, DivisibleSumsKeepTheirValues) {
+  for (const int64_t by : {2, 3, 5, 8, 9})
+    for (int64_t a = -9; a <= 9; ++a)
+      for (int64_t constant = -10; constant <= 10; ++constant) {
+        NodeRef x = g.add(g.add(g.mul(r1, i(a)), r2), i(constant));
+        NodeRef equal = g.eq(g.mod(x, i(by)), i(0)), less = g.lt(g.mod(x, i(by)), i(1)),
+                differs = g.alu(Op::Ne, {g.mod(x, i(by)), i(0)});
+        for (int64_t u = 0; u < 8; ++u)
+          for (int64_t v = 0; v < 4; ++v) {
+            const LeafValues at{{r1, u}, {r2, v}};
+            const int64_t divisible = (u * a + v + constant) % by == 0;
+            ASSERT_EQ(index_value(equal, at), divisible) << by << ' ' << a << ' ' << constant;
+            ASSERT_EQ(index_value(less, at), divisible) << by << ' ' << a << ' ' << constant;
+            ASSERT_EQ(index_value(differs, at), 1 - divisible) << by << ' ' << a << ' ' << constant;
+          }
+      }
+}
+
 TEST_F(IndexForms, LongSumsStayLinear) {
   // 2000 different terms are past what is normalised; building them must not be quadratic or worse.
   NodeRef sum = i(0);

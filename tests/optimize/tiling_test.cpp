@@ -13,7 +13,8 @@ namespace {
 
 using namespace test;
 
-/// Sums of `taps` neighbours of 64 weights each, which are left out beyond a border or a diagonal.
+/// Sums of 64 times three weights, which are left out beyond a border or a diagonal. The last one
+/// is not there: what a mask leaves out must not be loaded.
 double cycles_of_masked(bool border) {
   KernelBuilder b;
   NodeRef row = b.range(64, 0), i = b.range(64, 1), tap = b.range(3, 2);
@@ -21,7 +22,7 @@ double cycles_of_masked(bool border) {
   NodeRef inside = border ? b.g.logical_and(b.g.lt(b.index(-1), moved), b.g.lt(moved, b.index(64)))
                           : b.g.lt(i, row);
   NodeRef at = b.g.add(b.g.mul(row, b.index(3)), tap);
-  NodeRef w = b.g.make(Op::Load, DType::F32, {b.param(1, DType::F32, 192), at, inside});
+  NodeRef w = b.g.make(Op::Load, DType::F32, {b.param(1, DType::F32, 191), at, inside});
   b.store(b.param(0, DType::F32, 64 * 64), b.g.add(b.g.mul(row, b.index(64)), i),
           b.reduce(Fold::Add, w, {tap}));
   const Kernel kernel = b.kernel();
@@ -58,6 +59,24 @@ TEST(Tiling, numbers_of_places_are_one_vector) {
   };
   EXPECT_EQ(lanes(true), 8);
   EXPECT_EQ(lanes(false), 1);
+}
+
+// out[i, j] = in[i] on the diagonal, or a number there, and 0 elsewhere: vectors of a row, and not
+// a test for each element.
+TEST(Tiling, diagonals_are_vectors_of_their_rows) {
+  for (const bool loaded : {true, false})
+    for (const int64_t n : {17, 50, 100}) {
+      KernelBuilder b;
+      NodeRef i = b.range(n, 0), j = b.range(n, 1), met = b.g.eq(i, j);
+      NodeRef zero = b.g.constant(Value::of(DType::F32, 0)),
+              two = b.g.constant(Value::of(DType::F32, 2));
+      NodeRef value = loaded ? b.g.make(Op::Load, DType::F32, {b.param(1, DType::F32, n), i, met})
+                             : b.g.make(Op::Where, DType::F32, {met, two, zero});
+      b.store(b.param(0, DType::F32, n * n), b.g.add(b.g.mul(i, b.index(n)), j), value);
+      const Kernel kernel = b.kernel();
+      expect_kept(kernel, buffers_for(kernel));
+      EXPECT_EQ(chosen(kernel).ranges[1].lanes, 16) << n;
+    }
 }
 
 // What is repeated is read in vectors where the machine interleaves them.

@@ -31,6 +31,20 @@ TEST_F(Reduce, HalfSumsRunInSinglePrecision) {
   EXPECT_EQ(shown(Tensor::ones({300}, DType::BF16).sum()), "bf16 () [300]");
 }
 
+/// One sum of all would be a single accumulator of 27 million numbers, which lost 6 in 100.
+TEST_F(Reduce, SumsOfProductsKeepTheirDigits) {
+  for (const bool deterministic : {false, true}) {
+    Options options;
+    options.deterministic = deterministic;
+    Context context(options);
+    const ContextScope scope(context);
+    const Tensor x = Tensor::full({300, 300}, 0.1).contiguous().realize();
+    const Tensor y = x.matmul(x);
+    EXPECT_NEAR(y.sum().item<float>(), 270000, 10);
+    EXPECT_NEAR(y.mean().item<float>(), 3, 1e-4);
+  }
+}
+
 /// Long rows are searched in parts: the first of equal values counts wherever they lie, NaN before
 /// all, in what is left over too.
 void check_long_rows(int64_t n) {

@@ -4,109 +4,16 @@
 #include <numeric>
 #include <vector>
 
-#include "weft/base/int128.h"
-#include "weft/base/small_vector.h"
-#include "weft/graph/infer.h"
+#include "weft/graph/affine_sum.h"
 #include "weft/graph/node_map.h"
 
 namespace weft {
 namespace {
 
-// Past this many terms a sum stays as it is: normal forms are for index expressions, not for long
-// unrolled polynomials.
-constexpr size_t kMaxTerms = 64;
-constexpr int kMaxSteps = 4 * kMaxTerms;
-// Likewise for products, of which shared ones could have exponentially many factors.
+using namespace affine;
+
+// Shared factors could make a product of exponentially many.
 constexpr size_t kMaxFactors = 64;
-
-int64_t floor_div(int64_t a, int64_t b) {
-  const int64_t q = a / b;
-  return (a % b != 0 && (a < 0) != (b < 0)) ? q - 1 : q;
-}
-int64_t floor_mod(int64_t a, int64_t b) { return a - b * floor_div(a, b); }
-
-/// Coefficients stay below 2^62, so that negating and adding two of them cannot overflow.
-bool fits(Int128 v) {
-  constexpr Int128 kLimit = Int128{1} << 62;
-  return v > -kLimit && v < kLimit;
-}
-
-/// coefficient * node.
-struct AffineTerm {
-  NodeRef node;
-  int64_t coefficient;
-  NodeRef product;  ///< of `node` and a constant, where one was met: as a rule the term itself
-};
-
-/// The order of operands: by structural hash; two values of one variable have the same.
-bool comes_later(NodeRef a, NodeRef b) {
-  return a->hash != b->hash ? a->hash > b->hash : a->key > b->key;
-}
-
-/// constant + sum of terms; terms sorted by structural hash, no zero coefficients.
-struct Sum {
-  SmallVector<AffineTerm, 8> terms;
-  int64_t constant = 0;
-  bool ok = true;  // false after an overflow or too many terms
-  int steps = 0;   // bounds the walk over sums that were interned without being normalised
-
-  void add_constant(Int128 v) {
-    v += constant;
-    if (!fits(v)) ok = false;
-    constant = static_cast<int64_t>(v);
-  }
-  void add_term(NodeRef n, Int128 c, NodeRef product = nullptr) {
-    if (!fits(c)) ok = false;
-    const AffineTerm* place = std::lower_bound(terms.begin(), terms.end(), n, before);
-    const auto at = static_cast<size_t>(place - terms.begin());
-    if (at < terms.size() && place->node == n) {
-      c += place->coefficient;
-      if (!fits(c)) ok = false;
-      terms[at].coefficient = static_cast<int64_t>(c);
-      if (c == 0) terms.erase(at);
-    } else if (c != 0) {
-      terms.insert(at, {n, static_cast<int64_t>(c), product});
-      if (terms.size() > kMaxTerms) ok = false;
-    }
-  }
-  static bool before(const AffineTerm& t, NodeRef n) { return comes_later(n, t.node); }
-
-  /// Adds scale * n, walking n's own normal form.
-  void add(NodeRef n, int64_t scale) {
-    while (ok) {
-      if (++steps > kMaxSteps) ok = false;
-      if (n->op == Op::Const) return add_constant(static_cast<Int128>(n->vmin) * scale);
-      if (n->op == Op::Add) {
-        add_scaled_term(n->src(1), scale);
-        n = n->src(0);
-        continue;
-      }
-      return add_scaled_term(n, scale);
-    }
-  }
-  void add_scaled_term(NodeRef n, int64_t scale) {
-    if (n->op == Op::Const) return add_constant(static_cast<Int128>(n->vmin) * scale);
-    if (n->op == Op::Add) return add(n, scale);
-    if (n->op == Op::Mul && n->src(1)->op == Op::Const)
-      return add_term(n->src(0), static_cast<Int128>(n->src(1)->vmin) * scale, n);
-    add_term(n, scale);
-  }
-
-  Bounds bounds() const {
-    Int128 lo = constant, hi = constant;
-    for (const AffineTerm& t : terms) {
-      const Int128 a = static_cast<Int128>(t.coefficient) * t.node->vmin;
-      const Int128 b = static_cast<Int128>(t.coefficient) * t.node->vmax;
-      lo += std::min(a, b);
-      hi += std::max(a, b);
-    }
-    auto clamp = [](Int128 v) {
-      const Int128 lo64 = INT64_MIN, hi64 = INT64_MAX;
-      return static_cast<int64_t>(std::clamp(v, lo64, hi64));
-    };
-    return {clamp(lo), clamp(hi)};
-  }
-};
 
 NodeRef raw(Graph& g, Op op, DType dtype, NodeRef a, NodeRef b) {
   const NodeRef src[] = {a, b};
@@ -430,6 +337,33 @@ int64_t upper_bound(const Sum& s) {
   return top.ok ? std::min(plain, top.bounds().max) : plain;
 }
 
+/// x % n == 0 as an equation without a division, where the multiples of n that x may be come to one
+/// at most once each coefficient is the nearest to 0 (places on a diagonal of n - 1 columns:
+/// (i * (n - 1) + j) % n == 0 is i == j); null where they may be more.
+NodeRef divisible(Graph& g, NodeRef remainder) {
+  const int64_t n = remainder->src(1)->vmin;
+  Sum whole, x;
+  whole.add(remainder->src(0), 1);
+  for (const AffineTerm& t : whole.terms) {
+    const int64_t c = floor_mod(t.coefficient, n);
+    x.add_term(t.node, c > n / 2 ? c - n : c);
+  }
+  x.add_constant(floor_mod(whole.constant, n));
+  if (!whole.ok || !x.ok) return nullptr;
+  const Bounds b = x.bounds();
+  if (!fits(b.min) || !fits(b.max)) return nullptr;
+  const int64_t last = floor_div(b.max, n);
+  if (last != floor_div(b.min - 1, n) + 1)
+    return last == floor_div(b.min - 1, n) ? g.boolean(false) : nullptr;
+  return g.eq(build(g, x), g.index(last * n));
+}
+
+bool is_only_remainder(const Sum& s) {
+  if (s.terms.size() != 1 || s.terms[0].coefficient != 1) return false;
+  NodeRef n = s.terms[0].node;
+  return n->op == Op::Mod && n->src(1)->op == Op::Const && n->src(1)->vmin > 0;
+}
+
 /// sum < 0 as terms < constant, divided by the common factor of the coefficients.
 NodeRef normal_less(Graph& g, NodeRef a, NodeRef b, int64_t slack) {
   Sum s;  // a - b - slack < 0, i.e. a < b + slack
@@ -447,6 +381,8 @@ NodeRef normal_less(Graph& g, NodeRef a, NodeRef b, int64_t slack) {
     for (AffineTerm& t : s.terms) t.coefficient /= factor;
     limit = -floor_div(-limit, factor);  // g*S < c  <=>  S < ceil(c/g)
   }
+  if (limit == 1 && is_only_remainder(s))
+    if (NodeRef equation = divisible(g, s.terms[0].node)) return equation;
   // g*big + small < limit with 0 <= small < g and g | limit  <=>  big < limit/g
   Sum big, small;
   if (limit != 0)
@@ -479,6 +415,9 @@ NodeRef normal_equal(Graph& g, Op op, NodeRef a, NodeRef b) {
   for (AffineTerm& t : s.terms) t.coefficient /= scale;
   const int64_t limit = -(s.constant / scale);
   s.constant = 0;
+  if (limit == 0 && is_only_remainder(s))
+    if (NodeRef equation = divisible(g, s.terms[0].node))
+      return op == Op::Eq ? equation : g.alu(Op::Not, {equation});
   return raw(g, op, DType::Bool, build(g, s), g.index(limit));
 }
 
@@ -531,6 +470,12 @@ bool depends_on(NodeRef n, NodeRef range) {
 }  // namespace
 
 NodeRef normalise_index(Graph& g, const NodeSpec& spec) { return dispatch(g, spec); }
+
+bool is_inside_anyway(NodeRef load) {
+  NodeRef memory = load->src(0), index = load->src(1);
+  const int64_t last = bits(load->dtype) / bits(memory->dtype) - 1;
+  return memory->op == Op::Param && index->vmin >= 0 && index->vmax + last < memory->src(0)->vmin;
+}
 
 bool split_stride(Graph& g, NodeRef index, NodeRef range, Stride& out) {
   Sum s;

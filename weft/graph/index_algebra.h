@@ -17,6 +17,9 @@ struct Stride {
 };
 bool split_stride(Graph& g, NodeRef index, NodeRef range, Stride& out);
 
+/// Whether what `load` reads lies in its memory whatever the mask says.
+bool is_inside_anyway(NodeRef load);
+
 /// True where two index expressions are known to differ whatever the ranges of either are.
 bool never_meet(NodeRef a, NodeRef b);
 

@@ -130,6 +130,12 @@ class Vectoriser {
       return load(n, at_lane(n->src(1), range, 0), valid, count);
     if (affine && stride.coefficient == -1 && unit == 1)
       return reversed_load(n, range, valid, count);
+    if (!uniform && even && stride.coefficient == 0 && is_inside_anyway(n) &&
+        is_computed(n->src(2), range)) {
+      NodeRef one = load(n, at_lane(n->src(1), range, 0), nullptr, 1);
+      return taken_if(operand(n->src(2), range), splat(g_, one, count));
+    }
+    // A row that data choose: its lanes are loaded without a test for each, and may be transposed.
     const bool either = valid && uniform && is_inside_anyway(n);
     SmallVector<NodeRef, 16> elements;
     for (size_t k = 0; k < count; ++k) {
@@ -142,12 +148,11 @@ class Vectoriser {
     return either ? taken_if(valid, all) : all;
   }
 
-  /// What lies in memory whatever the mask says (a row that data choose): its lanes are loaded
-  /// without a test for each, and may be transposed.
-  static bool is_inside_anyway(NodeRef load) {
-    NodeRef memory = load->src(0), index = load->src(1);
-    const int64_t last = bits(load->dtype) / bits(memory->dtype) - 1;
-    return memory->op == Op::Param && index->vmin >= 0 && index->vmax + last < memory->src(0)->vmin;
+  /// Whether a mask, that differs from lane to lane, takes computing in most of them.
+  bool is_computed(NodeRef mask, NodeRef range) {
+    const auto masks = lanes(mask, range);
+    const auto known = std::ranges::count_if(masks, [](NodeRef m) { return m->op == Op::Const; });
+    return 2 * static_cast<size_t>(known) < masks.size();
   }
   NodeRef taken_if(NodeRef valid, NodeRef all) {
     if (is_int_const(valid, 1)) return all;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "weft/dtype/dtype.h"
+#include "weft/graph/index_algebra.h"
 #include "weft/graph/walks.h"
 
 namespace weft::optimize {
@@ -20,15 +21,42 @@ bool takes_even_steps(NodeRef term) {
   return term->op == Op::Range || term->nsrc == 0;
 }
 
+bool steps_evenly(NodeRef index) {
+  return std::ranges::all_of(operands_of(index, Op::Add), takes_even_steps);
+}
+
 /// Places as numbers, of which a vector is the first one and steps from it.
 bool are_even_places(NodeRef n) {
-  return n->op == Op::Cast && is_index(n->src(0)->dtype) &&
-         std::ranges::all_of(operands_of(n->src(0), Op::Add), takes_even_steps);
+  return n->op == Op::Cast && is_index(n->src(0)->dtype) && steps_evenly(n->src(0));
+}
+
+/// Such places compared with others, to choose between data: as vectors, too.
+bool compares_even_places(NodeRef n) {
+  return has_trait(n->op, kBoolResult) && n->nsrc == 2 && is_index(n->src(0)->dtype) &&
+         steps_evenly(n->src(0)) && steps_evenly(n->src(1));
+}
+
+/// Every condition of an access that must not happen where it does not hold: each lane is tested.
+NodeMap<bool> tested_conditions(const KernelInfo& info) {
+  NodeMap<bool> seen;
+  std::vector<NodeRef> stack;
+  for (const Access& a : info.accesses)
+    if (a.masked != 0 && (a.is_store() || !is_inside_anyway(a.node)))
+      stack.push_back(a.node->src(a.is_store() ? 3 : 2));
+  while (!stack.empty()) {
+    NodeRef n = stack.back();
+    stack.pop_back();
+    if (n->dtype != DType::Bool || seen.contains(n)) continue;
+    seen[n] = true;
+    stack.insert(stack.end(), n->src().begin(), n->src().end());
+  }
+  return seen;
 }
 
 /// Adds what runs in the innermost loop to compute `roots`: for reductions what depends on the
 /// ranges they close, for stores everything outside reductions.
 void collect(const KernelInfo& info, Body& body, std::span<const NodeRef> roots) {
+  const NodeMap<bool> tested = body.own == 0 ? tested_conditions(info) : NodeMap<bool>();
   NodeMap<bool> seen;
   std::vector<NodeRef> stack(roots.begin(), roots.end());
   for (NodeRef r : roots) seen[r] = true;
@@ -47,7 +75,8 @@ void collect(const KernelInfo& info, Body& body, std::span<const NodeRef> roots)
     } else if (is_alu(n->op) && !is_index(n->dtype) && !may_be_skipped) {
       // In reductions all places have the price of masks: for it rows go side by side, whose sums
       // wait for one another otherwise (argmax down columns of 256 x 4096: 109 us, and 156).
-      const bool even = body.own == 0 && are_even_places(n);
+      const bool even =
+          body.own == 0 && (are_even_places(n) || (compares_even_places(n) && !tested.contains(n)));
       body.add_work(deps, op_cycles(n->op, n->dtype), is_index(n->src(0)->dtype) && !even);
     }
     for (NodeRef s : n->src()) {
@@ -93,16 +122,33 @@ std::vector<Body> reductions(const KernelInfo& info) {
   return bodies;
 }
 
-Body outside_reductions(const KernelInfo& info) {
-  Body b;
-  std::vector<NodeRef> stores;
+/// One for all stores whose loops are the same or lie within each other; those of borders, say,
+/// have loops side by side.
+std::vector<Body> outside_reductions(const KernelInfo& info) {
+  std::vector<std::pair<Body, std::vector<NodeRef>>> groups;
   for (NodeRef n : info.order) {
     if (n->op != Op::Store) continue;
-    b.deps |= info.deps(n);
-    stores.push_back(n);
+    Body body;
+    body.deps = info.deps(n);
+    std::vector<NodeRef> stores{n};
+    for (size_t i = 0; i < groups.size();) {
+      const RangeMask both = groups[i].first.deps & body.deps;
+      if (both != groups[i].first.deps && both != body.deps) {
+        ++i;
+        continue;
+      }
+      body.deps |= groups[i].first.deps;
+      stores.insert(stores.begin(), groups[i].second.begin(), groups[i].second.end());
+      groups.erase(groups.begin() + static_cast<ptrdiff_t>(i));
+    }
+    groups.emplace_back(body, stores);
   }
-  collect(info, b, stores);
-  return b;
+  std::vector<Body> bodies;
+  for (auto& [body, stores] : groups) {
+    collect(info, body, stores);
+    bodies.push_back(std::move(body));
+  }
+  return bodies;
 }
 
 }  // namespace
@@ -138,7 +184,7 @@ void Body::add_work(RangeMask in, double cycles, bool per_lane) {
 
 std::vector<Body> find_bodies(const KernelInfo& info) {
   std::vector<Body> bodies = reductions(info);
-  bodies.push_back(outside_reductions(info));
+  for (Body& body : outside_reductions(info)) bodies.push_back(std::move(body));
   return bodies;
 }
 

@@ -55,7 +55,7 @@ std::optional<Borders> borders_of(const KernelInfo& info, Graph& g, size_t range
     common = span;
   }
   const int64_t extent = info.ranges[range].extent;
-  if (!common || common->last - common->first < std::max(kShortest, extent / 2)) return {};
+  if (!common || common->last - common->first < kShortest) return {};
   if (common->last - common->first == extent) return {};
   return Borders{range, common->first, common->last};
 }

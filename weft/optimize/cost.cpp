@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "weft/dtype/dtype.h"
+#include "weft/graph/index_algebra.h"
 #include "weft/optimize/steady.h"
 #include "weft/optimize/tested.h"
 #include "weft/optimize/tiling.h"
@@ -381,8 +382,12 @@ double CostModel::port_cycles(const Body& body, const Tiling& tiling) const {
         one = lanes, alu += n * lanes * (kExtract + kMask);
       } else if ((a.masked & v) != 0 || (a.opaque & v) != 0 || std::abs(stride) > a.unit()) {
         const bool far = std::abs(stride) * bits(a.node->src(0)->dtype) >= 512;
-        const double tested = (a.masked & v) != 0 ? tested_lanes : 0;
         const bool same = stride == 0 && (a.opaque & v) == 0;  // but for those that are tested
+        // Of one element in all lanes, that may be loaded anyway, the mask as a vector takes some;
+        // where one vector is all, its lanes are known, and put together.
+        const bool chosen = same && !a.is_store() && is_inside_anyway(a.node) &&
+                            static_cast<double>(info_.ranges[vector_range].extent) > lanes;
+        const double tested = (a.masked & v) != 0 && !chosen ? tested_lanes : 0;
         const double each =
             same ? std::min(lanes, tested + 1) : elements_of(i, vector_range, lanes);
         one = each * (a.is_store() && far ? std::max(1.0, kScatter / neighbours(a, tiling)) : 1);

@@ -169,11 +169,11 @@ class TileSearch {
     if (keeps_order_ && turn.body.own != 0 && (turn.body.own >> r) != 1)
       return false;  // words that lie side by side
     if (keeps_order_ && sums_floats_over(r)) return false;
-    if (range.parallel ? parallel_vector(so_far) : target_.canonical) return false;
+    if (range.parallel ? has_parallel_vector(so_far, turn.body) : target_.canonical) return false;
     // No value may have lanes along two ranges.
     const RangeMask vectors = so_far.vectors | bit(r);
     for (NodeRef n : info_.order)
-      if (std::popcount(info_.deps(n) & vectors) > 1) return false;
+      if (n->op != Op::Sink && std::popcount(info_.deps(n) & vectors) > 1) return false;
     for (NodeRef n : info_.reduces)
       if (std::popcount((info_.deps(n) | info_.reduced_by(n)) & vectors) > 1) return false;
     return true;
@@ -183,9 +183,11 @@ class TileSearch {
       return is_float(n->dtype) && (info_.reduced_by(n) & bit(r)) != 0;
     });
   }
-  bool parallel_vector(const Tiling& so_far) const {
-    for (size_t r = 0; r < info_.ranges.size(); ++r)
-      if (info_.ranges[r].parallel && (so_far.vectors & bit(r)) != 0) return true;
+  /// Whether one is chosen; of stores in loops of their own each may have another.
+  bool has_parallel_vector(const Tiling& so_far, const Body& body) const {
+    const bool alone = !info_.has_folds() && !info_.has_loops;
+    for (RangeMask m = so_far.vectors & (alone ? body.deps : ~RangeMask{0}); m != 0; m &= m - 1)
+      if (info_.ranges[static_cast<size_t>(std::countr_zero(m))].parallel) return true;
     return false;
   }
 
@@ -208,7 +210,8 @@ class TileSearch {
       if (keeps_order_ && sums_floats_over(r)) continue;
       const bool along_lines =
           shares_lines(turn.body, start, r) || fills_lines(turn.body, start, r);
-      if (((turn.decided & bit(r)) != 0) || (!vector && !reuses(turn.body, r) && !along_lines))
+      if (((turn.decided & bit(r)) != 0) ||
+          (!vector && !reuses(turn.body, r) && !along_lines && !is_border(turn.body)))
         continue;
       Candidate c{r, {}, along_lines};
       const int64_t lanes = start.ranges[r].lanes;
@@ -222,6 +225,14 @@ class TileSearch {
   bool reuses(const Body& body, size_t r) const {
     return std::any_of(body.accesses.begin(), body.accesses.end(),
                        [&](uint32_t i) { return (info_.accesses[i].deps & bit(r)) == 0; });
+  }
+
+  /// Zeros beside what is copied: most of a short loop over them is the loop itself, which copies
+  /// share.
+  bool is_border(const Body& body) const {
+    return model_.bodies().size() > 1 && std::ranges::all_of(body.accesses, [&](uint32_t i) {
+             return info_.accesses[i].is_store();
+           });
   }
 
   /// A vector gathers across rows whose elements this range walks one by one.

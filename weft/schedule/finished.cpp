@@ -1,5 +1,5 @@
 // Reductions beside what reads them: what finishes one, as an activation does, is stored in its
-// place; a small one leaves the loops of a large reader alone.
+// place; a small one leaves the loops of a large reader alone; a sum of sums is one sum.
 #include <algorithm>
 
 #include "weft/schedule/decoded_products.h"
@@ -22,7 +22,33 @@ constexpr double kCrowded = 0.007, kCrowdedBlock = 6;
 // Times L2: what is longer comes from memory.
 constexpr double kTimesL2 = 2;
 
+// A sum of sums may visit this many places for each of the inner sum's, most of them masked.
+constexpr double kMergeLimit = 4;
+
 }  // namespace
+
+/// Whether the inner of two sums is better computed at every place the outer one visits.
+bool Planner::merging_pays(NodeRef inner, double evaluated) const {
+  const double numel = largest_numel(inner->shape->span());
+  if (evaluated > kMergeLimit * numel) return false;
+  const double* visits = estimates_.visits.find(inner);
+  const double again = visits ? (*visits - 1) * largest_numel(inner->src(0)->shape->span()) : 0;
+  return again * (estimates_.work.at(inner->src(0)) + kOp) <=
+         kLaunch + numel * kStore + evaluated * kLoad;
+}
+
+/// Chunks were chosen for each of the two sums (split_folds.cpp), of which one of all would have
+/// none.
+bool Planner::merging_keeps_digits(NodeRef inner, const Use& d) const {
+  if (!is_float(inner->dtype)) return true;
+  const std::vector<NodeRef>& own = kernels[static_cast<size_t>(d.kernel)].ranges;
+  std::vector<NodeRef> outer;
+  for (NodeRef r : d.scope)
+    if (!contains(own, r)) outer.push_back(r);
+  const double each = largest_numel(inner->src(0)->shape->span()) /
+                      std::max(largest_numel(inner->shape->span()), 1.0);
+  return iterations(outer) * each < static_cast<double>(kLongSum);
+}
 
 /// Whether a reduction with as many elements would be stored if `n` were not, and nothing else
 /// wants what is between them.

@@ -16,8 +16,6 @@ using namespace cycles;
 namespace {
 
 constexpr double kMinParallel = 8;   // outer iterations a kernel with hoisted reductions must keep
-constexpr double kMergeLimit = 4;    // a sum of sums may visit this many places for each of the
-                                     // inner sum's, most of them masked
 constexpr double kSmallWork = 4096;  // below this many elements parallelism does not matter
 // Sizes of code, which take time to compile long before they take time to run.
 constexpr int kMaxKernelSize = 2000;  // instructions, about: compilers and registers take no more
@@ -274,7 +272,8 @@ Planner::Verdict Planner::decide_reduce(NodeRef n, const std::vector<Use>& wante
   const double numel = largest_numel(n->shape->span());
   const double evaluated = iterations(d.scope);
   const bool light = !estimates_.heavy.at(reduce);
-  if (is_sum(n) && d.linear_in == static_cast<int>(Fold::Add) && merging_pays(n, evaluated))
+  if (is_sum(n) && d.linear_in == static_cast<int>(Fold::Add) && merging_pays(n, evaluated) &&
+      merging_keeps_digits(n, d))
     return {false, "a sum of sums is one sum"};
   if (evaluated <= numel && !in_reduce(d))
     return crowds(reduce, d) ? Verdict{true, "its consumer's registers hold another product's sums"}
@@ -288,16 +287,6 @@ Planner::Verdict Planner::decide_reduce(NodeRef n, const std::vector<Use>& wante
     return {true, "a small reduction, whose consumer's loops keep their order"};
   if (light && try_hoist(reduce, d)) return {false, "computed once outside the inner loops"};
   return {true, "a reduction"};
-}
-
-/// Whether the inner of two sums is better computed at every place the outer one visits.
-bool Planner::merging_pays(NodeRef inner, double evaluated) const {
-  const double numel = largest_numel(inner->shape->span());
-  if (evaluated > kMergeLimit * numel) return false;
-  const double* visits = estimates_.visits.find(inner);
-  const double again = visits ? (*visits - 1) * largest_numel(inner->src(0)->shape->span()) : 0;
-  return again * (estimates_.work.at(inner->src(0)) + kOp) <=
-         kLaunch + numel * kStore + evaluated * kLoad;
 }
 
 bool Planner::in_reduce(const Use& d) const {

@@ -145,6 +145,7 @@ class Planner {
   /// Whether an axis lies innermost, in rows that none but kernels see.
   bool is_row(NodeRef n, size_t axis) const;
   bool merging_pays(NodeRef inner, double evaluated) const;
+  bool merging_keeps_digits(NodeRef inner, const Use& d) const;
   double crowding(NodeRef reduce) const;
   std::vector<NodeRef> streams_of(NodeRef reduce) const;
   bool streams_apart(NodeRef reduce, const KernelPlan& k) const;
@@ -326,6 +327,9 @@ NodeRef reduced_once(Graph& g, NodeRef reduce);
 /// exp2(x) / sum of exp2(x) along rows, whose operands became `src`, as a product with one
 /// reciprocal for each sum; null where `quotient` is something else.
 NodeRef exponentials_by_reciprocal(Graph& g, NodeRef quotient, std::span<const NodeRef> src);
+
+/// Elements from which on a sum of floats has chunks: one accumulator would lose what it adds.
+constexpr int64_t kLongSum = 1 << 18;
 
 /// `reduce`, or the same reduction in two steps where one would leave most of the machine idle, or
 /// lose digits.

@@ -31,7 +31,6 @@ constexpr int64_t kMaxChunks = 256;
 constexpr int64_t kChunksOfProduct = 32;
 
 constexpr int64_t kLongestChunk = 1 << 14;  // elements of a chunk of a long sum
-constexpr int64_t kLongSum = 1 << 18;       // from here on sums to many outputs have chunks
 // From here on running sums have blocks: along the innermost axis, where blocks also run side by
 // side, and along others.
 constexpr int64_t kLongRun = 1 << 15, kLongOuterRun = 1 << 18;
