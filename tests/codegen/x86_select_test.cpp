@@ -149,6 +149,23 @@ TEST_P(X86Select, FewFloatsInManyLanesAreSpread) {
   }
 }
 
+TEST_P(X86Select, VectorsThatAreRepeatedAreSpreadAsTheyAreLoaded) {
+  const Target target = make_target("x86", CpuFeatures::detect().up_to(GetParam()), 1);
+  for (int each = 4; each < target.lanes(DType::F32); each *= 2) {
+    const auto code = selected(
+        GetParam(), DType::F32, DType::F32, each, [&](ProgramBuilder& b, NodeRef x, NodeRef) {
+          const int all = target.lanes(DType::F32);
+          std::vector<NodeRef> lanes;
+          for (int k = 0; k < all; ++k)
+            lanes.push_back(b.emit(Op::Lane, DType::F32, {x}, {k % each}));
+          return b.emit(Op::Vec, DType::F32, lanes, {}, static_cast<uint16_t>(all));
+        });
+    EXPECT_EQ(count(code, {Form::VBroadcastI128, Form::VBroadcastI32x4, Form::VBroadcastI64x4}), 1)
+        << each;
+    EXPECT_EQ(count(code, {Form::VInsertI128, Form::VInsertI32x4, Form::VInsertI64x4}), 0) << each;
+  }
+}
+
 /// NaN is kept out by the conversion's mask, and what is below its range becomes the least integer
 /// by itself.
 TEST_P(X86Select, CastsToIntegersTestWhatTheyMust) {

@@ -4,6 +4,9 @@
 
 #include "tests/llm/tiny_models.h"
 #include "weft/base/context.h"
+#include "weft/base/resident_memory.h"
+#include "weft/io/host_memory.h"
+#include "weft/llm/interleaved.h"
 #include "weft/run/realize.h"
 #include "weft/run/stats.h"
 
@@ -38,8 +41,9 @@ TEST_F(Models, SameTextAloneAndAmongOthers) {
   }
 }
 
-/// Copies with rows side by side come while answers are under way, and change nothing of them.
-TEST_F(Models, CopyWeightsBetweenTheirTokens) {
+/// Copies with rows side by side come once a token is out, or what began them ends, and change
+/// nothing of answers.
+TEST_F(Models, CopyWeightsBehindTheFirstToken) {
   for (const Codec codec : {Codec::Q4_0, Codec::Q6_K}) {
     Model early = model({.context = 128, .slots = 2}, codec),
           late = model({.context = 128, .slots = 2}, codec);
@@ -51,13 +55,32 @@ TEST_F(Models, CopyWeightsBetweenTheirTokens) {
       const RequestId alone = early.submit(request({1, id, 7}, 40, 5));
       wanted.push_back(run(early)[alone].tokens);
     }
-    const RequestId first = late.submit(request({1, 40, 7}, 40, 5)),
-                    second = late.submit(request({1, 41, 7}, 40, 5));
-    auto got = run(late);
-    EXPECT_EQ(got[first].tokens, wanted[0]) << name(codec);
-    EXPECT_EQ(got[second].tokens, wanted[1]) << name(codec);
-    EXPECT_FALSE(late.work_ahead()) << "each of the steps has copied one at least";
+    Model begun = model({.context = 128, .slots = 2}, codec);
+    begun.work_ahead();
+    for (Model* m : {&late, &begun}) {
+      const RequestId first = m->submit(request({1, 40, 7}, 40, 5)),
+                      second = m->submit(request({1, 41, 7}, 40, 5));
+      auto got = run(*m);
+      EXPECT_EQ(got[first].tokens, wanted[0]) << name(codec);
+      EXPECT_EQ(got[second].tokens, wanted[1]) << name(codec);
+      EXPECT_FALSE(m->work_ahead()) << "all is copied";
+    }
   }
+}
+
+/// A file's pages leave memory one matrix after the other, as they are copied.
+TEST_F(Models, AreInMemoryOnceWhileTheyAreCopied) {
+  const RandomShape wide = {"wide", "llama", 2, 2048, 8, 8, 4096, 320, 256};
+  const std::string file = at("wide.gguf");
+  save_gguf(file, random_model(wide, Codec::Q4_0, 1));
+  const ModelFile read = read_model(file);
+  AnswerWeights weights(read, Factors::Q8, 1);
+  if (weights.complete()) GTEST_SKIP() << "this machine does not copy, or before the first token";
+  for (const auto& [name, weight] : weights.now().all()) fetch(weight.stored);
+  const int64_t before = resident_memory().now, whole = read.weights.bytes();
+  int64_t most = 0;
+  while (!weights.copy_next()) most = std::max(most, resident_memory().now - before);
+  EXPECT_LT(most, whole / 2) << "of " << whole;
 }
 
 TEST_F(Models, EndWhereTheContextEnds) {

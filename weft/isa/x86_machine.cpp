@@ -50,7 +50,8 @@ bool only_loads(Form form) {
     case Form::VPbroadcastD:
     case Form::VPbroadcastQ:
     case Form::VBroadcastI128:
-    case Form::VBroadcastI32x4: return true;
+    case Form::VBroadcastI32x4:
+    case Form::VBroadcastI64x4: return true;
     default: return false;
   }
 }

@@ -83,9 +83,9 @@ class Generator {
   /// One step of all that run: a part of a prompt, or a token of each. Returns what changed.
   virtual std::vector<Progress> step() = 0;
   virtual bool idle() const = 0;  ///< nothing queued, nothing running
-  /// Some of what makes later answers faster and no answer waits for: a piece of some milliseconds,
-  /// and more until `seconds` are over. False: nothing of it is left.
-  virtual bool work_ahead(double /*seconds*/) { return false; }
+  /// A piece, of some milliseconds, of what makes later answers faster and no answer waits for.
+  /// False: nothing of it is left.
+  virtual bool work_ahead() { return false; }
 
   /// A text's embedding: unit length, of the hidden states after the last layer, pooled as the
   /// model says or by their mean. Errors: those of submit().

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "weft/device/buffer.h"
@@ -48,19 +47,16 @@ int64_t rows_to_interleave(const std::string& name, const Weight& weight,
 
 }  // namespace
 
-bool Weights::interleave_rows(FunctionRef<int64_t(Codec)> rows_of, double seconds) {
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point start = Clock::now();
-  const auto is_late = [&] {
-    return std::chrono::duration<double>(Clock::now() - start).count() >= seconds;
-  };
+bool Weights::interleave_rows(FunctionRef<int64_t(Codec)> rows_of, int64_t most) {
   for (auto& [name, weight] : weights_) {
     const int64_t rows = rows_to_interleave(name, weight, rows_of);
     if (rows == 0) continue;
-    fetch(weight.stored);
-    weight.stored = interleaved(weight.stored, weight.codec, weight.shape, rows);
+    if (most-- == 0) return false;
+    const Tensor given = weight.stored;
+    fetch(given);
+    weight.stored = interleaved(given, weight.codec, weight.shape, rows);
     weight.interleaved = true;
-    if (is_late()) return false;
+    let_go(given);
   }
   // For a vector in the file the system would map what lies around it, up to 2 MiB.
   if (std::ranges::any_of(weights_, [](const auto& named) { return named.second.interleaved; }))
@@ -89,8 +85,9 @@ AnswerWeights::AnswerWeights(const ModelFile& file, Factors factors, int64_t row
   });
 }
 
-bool AnswerWeights::copy(double seconds) {
-  if (complete_ || !all_.interleave_rows(rows_of_, seconds)) return false;
+bool AnswerWeights::copy_next() {
+  begun_ = true;
+  if (complete_ || !all_.interleave_rows(rows_of_, 1)) return false;
   now_ = std::move(all_);
   return complete_ = true;
 }
@@ -103,7 +100,7 @@ void AnswerWeights::let_go_of_copied() const {
 Weights for_answers(const ModelFile& file, Factors factors, int64_t rows) {
   AnswerWeights weights(file, factors, rows);
   const SmallPagesScope small_pages;
-  weights.copy();
+  while (!weights.complete()) weights.copy_next();
   weights.let_go_of_copied();
   return weights.now();
 }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <limits>
 
 #include "weft/llm/model_file.h"
 #include "weft/tensor/packed.h"
@@ -16,17 +15,19 @@ Tensor interleaved(const Tensor& packed, Codec codec, const Dims& shape, int64_t
 bool may_stay_in_memory(const Weights& weights);
 /// A model file's weights with rows side by side where steps of up to `rows` tokens with these
 /// factors are faster so (interleaved_rows()) and the copies may stay in memory. Copies that may
-/// wait (interleaving_may_wait()) are made by copy(), when the first tokens are out: the same bits
-/// follow with and without them.
+/// wait (interleaving_may_wait()) are made by copy_next(), when the first tokens are out: the same
+/// bits follow with and without them. Who computes with now() in between has what was copied in
+/// memory twice.
 class AnswerWeights {
  public:
   AnswerWeights(const ModelFile& file, Factors factors, int64_t rows);
 
   const Weights& now() const { return now_; }
+  bool begun() const { return begun_; }
   bool complete() const { return complete_; }
-  /// A matrix, and more until `seconds` are over. True: that was the last one, and now() has them
-  /// all from here on, not before. Errors: no memory is left.
-  bool copy(double seconds = std::numeric_limits<double>::infinity());
+  /// A matrix. True: that was the last one, and now() has them all from here on, not before.
+  /// Errors: no memory is left.
+  bool copy_next();
   /// Of matrices that now() has copies of the file's pages may leave memory, once nothing reads
   /// what lies beside them: the system maps up to 2 MiB around a vector.
   void let_go_of_copied() const;
@@ -34,7 +35,7 @@ class AnswerWeights {
  private:
   std::function<int64_t(Codec)> rows_of_;
   Weights file_, now_, all_;
-  bool complete_ = true;
+  bool begun_ = false, complete_ = true;
 };
 /// All of them at once.
 Weights for_answers(const ModelFile& file, Factors factors, int64_t rows);

@@ -1,7 +1,6 @@
 #include "weft/llm/model.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 #include "weft/base/error.h"
@@ -12,8 +11,6 @@
 #include "weft/llm/sampling.h"
 
 namespace weft::llm {
-
-using Clock = std::chrono::steady_clock;
 
 struct Model::Running {
   RequestId id;
@@ -122,10 +119,10 @@ void Model::use_copies() {
   if (weights_->complete()) weights_.reset();
 }
 
-bool Model::work_ahead(double seconds) {
+bool Model::work_ahead() {
   if (!weights_) return false;
   try {
-    if (weights_->copy(seconds)) {
+    if (weights_->copy_next()) {
       stepper_->use(weights_->now());
       use_copies();
     }
@@ -133,6 +130,11 @@ bool Model::work_ahead(double seconds) {
     weights_.reset();
   }
   return weights_ != nullptr;
+}
+
+/// Nothing is computed between two of them: what is copied would be in memory twice.
+void Model::finish_copies() {
+  while (weights_ && weights_->begun()) work_ahead();
 }
 
 bool Model::is_end(TokenId id) const {
@@ -241,9 +243,8 @@ std::vector<Progress> Model::step() {
   }
   cancelled_.clear();
   admit();
-  // As long as the last answers took: they come at half the speed until there is nothing left to do
-  // (1.1 B, Q4_0: for 20 to 40 tokens).
-  if (answer_seconds_ > 0) work_ahead(std::exchange(answer_seconds_, 0));
+  if (counts_.generated_tokens > 0) work_ahead();
+  finish_copies();
   token_step(all);
   prompt_step(all);
   return all;
@@ -311,7 +312,6 @@ void Model::token_step(std::vector<Progress>& all) {
   for (const auto& slot : slots_)
     if (slot->running && !slot->in_prompt()) answering.push_back(slot.get());
   if (answering.empty()) return;
-  const auto start = Clock::now();
   std::vector<Draft> guessed;
   std::vector<StepRow> rows;
   std::vector<float> logits;
@@ -328,7 +328,6 @@ void Model::token_step(std::vector<Progress>& all) {
   } catch (const Error& e) {
     return fail_running(answering, e.message(), all);
   }
-  answer_seconds_ = std::chrono::duration<double>(Clock::now() - start).count();
   const auto width = static_cast<size_t>(config().vocabulary);
   std::span<const float> left = logits;
   for (size_t i = 0; i < answering.size(); ++i) {
@@ -410,6 +409,7 @@ std::vector<float> Model::computed(std::span<const TokenId> tokens, Give give) {
   if (slot == nullptr)
     fail_runtime("llm.queue", "all {} slots are taken: try again when a request has ended",
                  slots_.size());
+  finish_copies();
   slot->held.clear();
   std::vector<float> all;
   for (size_t at = 0; at < tokens.size();) {

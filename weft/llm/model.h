@@ -65,8 +65,8 @@ class Model final : public Generator {
   void cancel(RequestId request) override;
   std::vector<Progress> step() override;
   bool idle() const override;
-  /// Steps do it, too, when answers are under way. Errors: an interrupt.
-  bool work_ahead(double seconds = 0) override;
+  /// Steps do all of it once a first token is out. Errors: an interrupt.
+  bool work_ahead() override;
   /// A slot must be free: between requests, or while fewer run than there are slots.
   std::vector<float> embedding(std::span<const TokenId> tokens) override;
   /// Of every token's successor, (tokens, vocabulary) row-major; a slot must be free.
@@ -98,6 +98,7 @@ class Model final : public Generator {
   void prompt_step(std::vector<Progress>& all);
   void token_step(std::vector<Progress>& all);
   void use_copies();
+  void finish_copies();
   std::vector<Draft> drafts(std::span<Slot* const> answering);
   int64_t most_guesses(Slot& slot, int64_t requests, int64_t last_start) const;
   void answer(Slot& slot, std::span<const TokenId> tokens, std::span<const float> logits,
@@ -112,7 +113,6 @@ class Model final : public Generator {
   std::string name_;
   int64_t context_ = 0, weight_bytes_ = 0, queue_ = 0, draft_tokens_ = 0;
   std::unique_ptr<AnswerWeights> weights_;  // while some are to be copied
-  double answer_seconds_ = 0;               // that the last tokens took
   std::unique_ptr<Stepper> stepper_;
   std::unique_ptr<Drafter> drafter_;  // null: nothing is guessed
   std::vector<std::unique_ptr<Slot>> slots_;

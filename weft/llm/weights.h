@@ -71,10 +71,10 @@ class Weights {
   int64_t bytes() const;
   void add_factors(std::string_view name, const LowRank& factors);  ///< of a weight that there is
   /// Copies packed matrices so that so many rows of each lie side by side (by interleaved_rows(),
-  /// few rows are multiplied faster; 0: left as they lie): one, and more until `seconds` are over.
-  /// Whether there is nothing left to copy.
+  /// few rows are multiplied faster; 0: left as they lie), at most `most` of them. What a file has
+  /// of each leaves memory once it is copied. Whether there is nothing left to copy.
   bool interleave_rows(FunctionRef<int64_t(Codec)> rows_of,
-                       double seconds = std::numeric_limits<double>::infinity());
+                       int64_t most = std::numeric_limits<int64_t>::max());
 
  private:
   using Stacks = std::map<std::string, std::map<int64_t, Weight>>;  // experts by number

@@ -168,7 +168,7 @@ void GeneratorLoop::run(const std::function<void()>& watch) {
       guarded([&] { step(); },
               [&](std::string_view code, std::string_view message) { fail_all(code, message); });
     else if (ahead_)
-      guarded([&] { ahead_ = generator_.work_ahead(0); },
+      guarded([&] { ahead_ = generator_.work_ahead(); },
               [&](std::string_view, std::string_view) { ahead_ = false; });
     report();
   }

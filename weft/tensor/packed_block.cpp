@@ -225,11 +225,12 @@ Tensor Block::bits32(int64_t at) const {
 Tensor Block::pairs16(int64_t at) const { return (u16(at, 1) >> (steps(8, 1, 2) * 2)) & 3; }
 
 Tensor Block::k_scales(int64_t at, int64_t first, int shift) const {
-  // Of the first four the byte itself; of the others the rest's, and what lies four before. All
-  // are read side by side.
-  const Tensor rest = u8(at + 4, 8), before = u8(first - 4, 8);
-  const Tensor late = ((rest >> shift) & 15) | ((before >> 6) << 4);
-  return (steps(8, 1, 2) < 4).where(u8(first, 8) & 63, late);
+  const auto bytes = [&](int64_t from) {
+    return raw_words(from, kWord).unsqueeze(-1) >> (steps(4, 2, 3, DType::U32) * 8);
+  };
+  const Tensor early = bytes(first), rest = bytes(at + 8);
+  const Tensor late = ((rest >> shift) & 15) | ((early >> 2) & 48);
+  return flat((steps(2, 1, 3) < 1).where(early & 63, late)).bitcast(DType::I32);
 }
 
 Tensor Block::quarters_f16(int64_t at) const {

@@ -87,12 +87,13 @@ struct RoundedRows {
 };
 
 RoundedRows rounded(const Tensor& x) {
-  constexpr float kNothing = 0x1p-119f;  // what 127 divided by may be infinite
+  constexpr float kNothing = 0x1p-126f;  // what 1 divided by may be infinite
   const Tensor blocks = x.unflatten(1, {x.size(1) / kBlock, kBlock});
-  const Tensor largest = blocks.abs().max({-1}, true).contiguous();
-  const Tensor inverse = (largest > kNothing).where(kLargest / largest, 0.f);
+  // Stored, because products read one of a part for each column.
+  const Tensor scale = (blocks.abs().max({-1}, true) * (1 / kLargest)).contiguous();
+  const Tensor inverse = (scale > kNothing).where(1 / scale, 0.f);
   const Tensor codes = (blocks * inverse).round().cast(DType::I8).bitcast(DType::U8);
-  return {codes.flatten(1, -1).contiguous(), (largest * (1 / kLargest)).flatten(1, -1)};
+  return {codes.flatten(1, -1).contiguous(), scale.flatten(1, -1)};
 }
 
 /// (rows, sum / 4) u32, read from where the codes lie.

@@ -35,7 +35,7 @@ class FakeGenerator final : public Generator {
   void cancel(RequestId request) override;
   std::vector<Progress> step() override;
   bool idle() const override { return queue_.empty() && running_.empty() && cancelled_.empty(); }
-  bool work_ahead(double) override {
+  bool work_ahead() override {
     if (options.pieces_ahead == 0) return false;
     ++ahead;
     return --options.pieces_ahead > 0;

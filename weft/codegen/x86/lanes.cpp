@@ -252,6 +252,11 @@ Vector X86Selector::concatenated(NodeRef n) {
       return out;
   }
   const int bits_of_each = static_cast<int>(each) * size;
+  const NodeRef repeats = first->src(0);
+  if (std::ranges::all_of(n->src(), [&](NodeRef s) { return s->src(0) == repeats; })) {
+    const Reg all = repeated(repeats, bits_of_each, n->lanes * size);
+    if (all != kNoReg) return out.parts.push_back(all), out;
+  }
   Parts pieces;
   for (size_t k = 0; k < n->nsrc; k += 2 * each)
     pieces.push_back(joined_pair(n->src(k)->src(0), n->src(k + each)->src(0), bits_of_each));

@@ -20,6 +20,9 @@ constexpr std::pair<int, Form> kJoins[] = {{32, Form::VUnpcklps},
                                            {128, Form::VInsertI32x4},
                                            {128, Form::VInsertI128},
                                            {256, Form::VInsertI64x4}};
+/// So many bits of memory as often as a register holds them.
+constexpr std::pair<int, Form> kRepetitions[] = {
+    {128, Form::VBroadcastI32x4}, {128, Form::VBroadcastI128}, {256, Form::VBroadcastI64x4}};
 /// Pieces of two registers in any order.
 constexpr std::pair<int, Form> kPairPermutations[] = {
     {8, Form::VPermT2B}, {16, Form::VPermT2W}, {32, Form::VPermT2D}};
@@ -73,6 +76,15 @@ Reg X86Selector::joined(Parts pieces, int bits) {
     pieces = std::move(wider);
   }
   return pieces[0];
+}
+
+/// A vector of `bits` as often as fills `width`; null register where it is not read from memory.
+Reg X86Selector::repeated(NodeRef vector, int bits, int width) {
+  if (vector->op != Op::Load || !may_read_again(vector)) return kNoReg;
+  const Reg r = vector_of(width);
+  emit(make(usable_form(kRepetitions, bits), width, {r},
+            address_of(vector->src(0), vector->src(1))));
+  return r;
 }
 
 /// Vectors of `bits` in one register; the second one is inserted from memory where it was loaded.

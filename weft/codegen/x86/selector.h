@@ -201,6 +201,7 @@ class X86Selector : X86Emitter {
   // ---- pieces.cpp: parts of registers
   Reg piece(const Parts& parts, int bits, int lanes, int first, int count);
   Reg joined(Parts pieces, int bits);
+  Reg repeated(NodeRef vector, int bits, int width);
   Reg joined_pair(NodeRef low, NodeRef high, int bits);
   bool permutes_pairs(int size) const;
   bool unpacked(Reg out, Reg a, Reg b, std::span<const int> words, int width);
