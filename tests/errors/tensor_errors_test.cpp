@@ -219,6 +219,10 @@ const UserError kErrors[] = {
     {"[rand] makes floating-point numbers, not i32: use randint() or cast()",
      [] { Tensor::rand({2}, DType::I32); }},
     {"[randint] the range [3, 3) is empty", [] { Tensor::randint(3, 3, {2}); }},
+    {"[randint] u8 does not hold all numbers of the range [-5, 2): choose another dtype",
+     [] { Tensor::randint(-5, 2, {2}, DType::U8); }},
+    {"[randint] i8 does not hold all numbers of the range [0, 129): choose another dtype",
+     [] { Tensor::randint(0, 129, {2}, DType::I8); }},
     {"[uniform] the range [1, 0) is empty", [] { Tensor::uniform({2}, 1, 0); }},
     {"[kaiming_uniform] shape (2,) has no inputs and outputs: give at least 2 axes",
      [] { Tensor::kaiming_uniform({2}); }},
@@ -470,6 +474,8 @@ const UserError kErrors[] = {
 
 /// Of values that lie where the host can look at them before anything runs.
 const UserError kErrorsOfValues[] = {
+    {"[multinomial] no class of a row has a weight above 0: give at least one",
+     [] { multinomial(Tensor::of({{1.0f, 2.0f}, {0.0f, -1.0f}}), 1, true); }},
     {"[multinomial] 2 samples without replacement where 1 classes have a weight above 0: give at "
      "most "
      "as many",

@@ -54,6 +54,8 @@ TEST_F(Distributions, LikeOthers) {
   EXPECT_EQ(randn_like(x).dims().text(), "(2, 3)");
   EXPECT_EQ(randint_like(x.cast(DType::I8), 0, 3).dtype(), DType::I8);
   EXPECT_EQ(random_bits({4}).dtype(), DType::U32);
+  EXPECT_EQ(Tensor::randint(-128, 128, {3}, DType::I8).dtype(), DType::I8);
+  EXPECT_EQ(Tensor::randint(0, int64_t{1} << 32, {3}, DType::U32).dtype(), DType::U32);
 }
 
 TEST_F(Distributions, ClassesByWeight) {
@@ -76,6 +78,9 @@ TEST_F(Distributions, ClassesByWeight) {
     EXPECT_EQ(std::set<int32_t>(computed.begin(), computed.begin() + 3),
               (std::set<int32_t>{1, 3, 4}));
   }
+  const Tensor odd = Tensor::of({1.0f, -3.0f, NAN, 2.0f});
+  for (const int32_t c : multinomial(odd, 200, true).to_vector<int32_t>())
+    EXPECT_TRUE(c == 0 || c == 3) << c;
   EXPECT_EQ(multinomial(weights[0], 0).dims().text(), "(0,)");
   EXPECT_EQ(multinomial(weights[0]).dtype(), DType::I32);
 }

@@ -114,6 +114,20 @@ TEST_F(LinearAlgebra, SingularValues) {
     }
   }
   expect_equal(rank_one.matmul(linalg::pinv(rank_one)).matmul(rank_one), rank_one, 1e-11);
+  EXPECT_EQ(linalg::pinv(Tensor::zeros({2, 0, 3})).dims().text(), "(2, 3, 0)");
+}
+
+/// Of which a square is 0, and one part is infinite.
+TEST_F(LinearAlgebra, SubnormalNumbers) {
+  const double unit = std::ldexp(1.0, -1040);
+  const Tensor a = tall() * unit, s = a.T().matmul(tall());
+  const SVD f = linalg::svd(a);
+  expect_near(f.s / unit, {9.5255180916, 0.5143005807}, 1e-6);
+  const auto [q, r] = linalg::qr(a);
+  expect_equal(q.matmul(r / unit), tall(), 1e-6);
+  const auto [w, v] = linalg::eigh(s);
+  expect_equal(v.T().matmul(v), Tensor::eye(2, DType::F64), 1e-11);
+  expect_equal((v * (w / unit)).matmul(v.T()), s / unit, 1e-6);
 }
 
 /// Beyond the sizes that are not cut: matrices that have equal eigenvalues, none, in both halves,

@@ -122,8 +122,8 @@ void expect_orders(const Rows& x, bool descending, int64_t k) {
 
 /// One element, few, the most that are compared with each other, for one rank and for all, several
 /// blocks that fill or do not, passes of long digits.
-constexpr int64_t kSizes[] = {1,   2,   63,   64,   65,   128,  129,   511,
-                              512, 513, 4095, 8191, 8192, 8193, 20001, 40003};
+constexpr int64_t kSizes[] = {1,   2,   63,  64,   65,   128,  129,  192,   193,
+                              511, 512, 513, 4095, 8191, 8192, 8193, 20001, 40003};
 
 /// Every dtype at a share of the sizes, long ones seldom where that is not all.
 void expect_orders_at_limits(uint64_t seed, int percent) {

@@ -54,8 +54,11 @@ Tensor multinomial(const Tensor& weights, int64_t samples, bool replacement, Cal
          "than there are",
          samples, classes);
   const Tensor w = weights.detach().cast(sum_dtype(weights.dtype()));
+  const int64_t enough = replacement ? std::min<int64_t>(samples, 1) : samples;
+  const auto possible = known_least_positive(weights, enough);
+  if (possible == 0 && samples > 0)
+    fail("multinomial", "no class of a row has a weight above 0: give at least one");
   if (!replacement) {
-    const auto possible = known_least_positive(weights);
     if (possible && *possible < samples)
       fail("multinomial",
            "{} samples without replacement where {} classes have a weight above 0: give at most as "
@@ -66,7 +69,7 @@ Tensor multinomial(const Tensor& weights, int64_t samples, bool replacement, Cal
     const Tensor spread = (-(1 - rand_like(w)).log()).maximum(least);
     return (w > 0).where(w.log() - spread.log(), -INFINITY).topk(samples).second;
   }
-  const Tensor sums = w.cumsum(-1).contiguous();
+  const Tensor sums = (w > 0).where(w, 0).cumsum(-1).contiguous();
   Dims shape = w.dims();
   shape.back() = samples;
   const Tensor place = Tensor::rand(shape, w.dtype()).to(w.device()) *

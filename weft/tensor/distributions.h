@@ -18,8 +18,8 @@ Tensor scaled_uniform(const Dims& shape, CallSite = CallSite::here());
 
 /// 1 with probability p, else 0, in p's shape and dtype.
 Tensor bernoulli(const Tensor& p, CallSite = CallSite::here());
-/// i32 (samples) or (rows, samples): class numbers, of weights (classes) or (rows, classes), which
-/// are not negative and need no sum of 1. With replacement by the running sum and binary search,
+/// i32 (samples) or (rows, samples): class numbers, of weights (classes) or (rows, classes) of any
+/// sum; what is not above 0 is never drawn. With replacement by the running sum and binary search,
 /// without by the largest keys (Efraimidis and Spirakis 2006).
 Tensor multinomial(const Tensor& weights, int64_t samples = 1, bool replacement = false,
                    CallSite = CallSite::here());

@@ -19,9 +19,9 @@ bool is_known(const Tensor& x);
 bool known_inside(const Tensor& x, int64_t n);
 /// The least and the greatest of integers x, where it is at hand, has any, and they fit i64.
 std::optional<std::pair<int64_t, int64_t>> known_bounds(const Tensor& x);
-/// How many elements of a row along the last axis are above 0, in the row with the fewest, where x
-/// is at hand.
-std::optional<int64_t> known_least_positive(const Tensor& x);
+/// How many elements of a row along the last axis are above 0, counted up to `enough`, in the row
+/// with the fewest, where x is at hand.
+std::optional<int64_t> known_least_positive(const Tensor& x, int64_t enough);
 
 /// An IndexError for a position along x's axis that is known to be outside of [-n, n).
 void require_known_inside(const char* tag, const Tensor& positions, int64_t axis, const Tensor& x);

@@ -41,8 +41,8 @@ Tensor lstsq(const Tensor& a, const Tensor& b, CallSite = CallSite::here());
 /// Eigenvalues (..., n), ascending, and eigenvectors in columns, of symmetric matrices, of which
 /// the lower triangle is read: reflections to three diagonals, then 3 n + 10 QR steps (Golub and
 /// Van Loan, 4th edition, 8.3), of an eighth of the rows where these are more than 32; halves are
-/// joined (Gu and Eisenstat 1995). Gradients are of losses that do not depend on how the vectors of
-/// equal eigenvalues, and signs, are chosen.
+/// joined (Gu and Eisenstat 1995). Gradients are of losses that see no signs, and of the vectors of
+/// equal eigenvalues only the space that they span (v f(w) v.T sees more of it as they part).
 std::pair<Tensor, Tensor> eigh(const Tensor& a, CallSite = CallSite::here());
 /// Eigenvalues (..., n, 2) and, in columns, eigenvectors (..., n, n, 2) of length 1 of general real
 /// matrices; the last axis holds real and imaginary parts. In no order, but conjugates side by

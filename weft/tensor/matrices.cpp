@@ -70,9 +70,12 @@ Tensor magnitude(const Tensor& x, const Axes& axes) {
   if (x.size(-1) == 0 || x.size(-2) == 0) return x.sum(axes, true) + 1;
   const bool wide = x.dtype() == DType::F64;
   const int64_t exponent = wide ? 0x7FF0000000000000 : 0x7F800000;
+  // Subnormal numbers, too, are made large enough to be squared.
+  const double least = wide ? std::numeric_limits<double>::min()
+                            : static_cast<double>(std::numeric_limits<float>::min());
   const Tensor bits = x.detach().abs().max(axes, true).bitcast(wide ? DType::I64 : DType::I32);
   const Tensor power = (bits & exponent).bitcast(x.dtype());
-  return (power == 0).where(1, power).contiguous();
+  return power.maximum(least).contiguous();
 }
 
 // ---- blocks

@@ -23,7 +23,8 @@ Tensor step_numbers(const Tensor& like, int64_t count);
 
 /// The distance from 1 to the next number.
 double precision(const Tensor& x);
-/// The power of 2 that is next below the largest element along these axes, kept; 1 where all are 0.
+/// The power of 2 that is next below the largest element along these axes, kept; the least normal
+/// number where all are below it.
 /// What is divided by it has size 1, and may be squared.
 Tensor magnitude(const Tensor& x, const Axes& axes = {-2, -1});
 /// Nothing in a matrix of size 1; its square is a number like others.

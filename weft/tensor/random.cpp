@@ -240,6 +240,16 @@ Tensor Tensor::uniform(const Dims& shape, double low, double high, DType dtype, 
   return (rand(shape, run) * (high - low) + low).cast(dtype);
 }
 
+namespace {
+
+bool holds(DType dtype, int64_t v) {
+  const int64_t width = bits(dtype) - (is_unsigned(dtype) ? 0 : 1);
+  if (is_unsigned(dtype) && v < 0) return false;
+  return width >= 63 || v >> width == (v < 0 ? -1 : 0);
+}
+
+}  // namespace
+
 Tensor Tensor::randint(int64_t low, int64_t high, const Dims& shape, DType dtype, CallSite at) {
   const CallSiteScope site(at);
   if (!is_int(dtype)) fail_type("randint", "makes integers, not {}", name(dtype));
@@ -247,6 +257,9 @@ Tensor Tensor::randint(int64_t low, int64_t high, const Dims& shape, DType dtype
   const auto width = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
   if (width > uint64_t{1} << 32)
     fail("randint", "the range [{}, {}) has more than 2^32 numbers", low, high);
+  if (!holds(dtype, low) || !holds(dtype, high - 1))
+    fail("randint", "{} does not hold all numbers of the range [{}, {}): choose another dtype",
+         name(dtype), low, high);
   // The high half of a 32 x 32 bit product: each number within 2^-32 of equally likely.
   return drawn("randint", shape, {low, high, static_cast<int64_t>(dtype)}, [=](const Words& words) {
     const Tensor scaled = (words.first.cast(DType::U64) * width) >> 32;

@@ -216,6 +216,8 @@ Tensors svd_of(const Tensor& given, bool full) {
 }
 
 Tensor pinv_of(const Tensor& given, double rcond) {
+  const Tensor checked = checked_matrix("pinv", given);
+  if (given.size(-1) == 0 || given.size(-2) == 0) return given.T();
   const TensorFunction f = [rcond](const Tensors& in) {
     const SVD made = svd(in[0], false);
     const Tensor counts = made.s > made.s.max(-1, true) * rcond;
@@ -229,7 +231,7 @@ Tensor pinv_of(const Tensor& given, double rcond) {
     return Tensors{right - a.matmul(x.matmul(right)) + left - left.matmul(x).matmul(a) -
                    xt.matmul(up[0]).matmul(xt)};
   };
-  return with_gradient(f, gradient, {checked_matrix("pinv", given)})[0].cast(given.dtype());
+  return with_gradient(f, gradient, {checked})[0].cast(given.dtype());
 }
 
 }  // namespace

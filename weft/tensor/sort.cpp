@@ -3,6 +3,8 @@
 #include <bit>
 #include <cmath>
 
+#include "weft/base/context.h"
+#include "weft/device/device.h"
 #include "weft/tensor/access.h"
 #include "weft/tensor/known.h"
 #include "weft/tensor/tables.h"
@@ -12,10 +14,10 @@ namespace weft {
 
 namespace {
 
-// Up to here one kernel that compares all pairs takes less time than passes over every bit
-// (measured on 1000 rows of f32, two cores: 64 elements 0.6 against 5.9 ms, 512 elements 19 against
-// 48, 2048 elements 268 against 180).
-constexpr int64_t kMostCounted = 512;
+// Up to here one kernel that compares all pairs takes less time than passes over every bit (Zen 4,
+// two cores, rows of f32: 256 of 128 284 against 446 us, of 192 768 and 501, one of 192 6.4 and 10,
+// of 256 13 and 10). On grids passes wait for each other.
+constexpr int64_t kMostCounted = 192, kMostCountedOnGrids = 512;
 
 // Of a pass over few keys, whose counts and sums of counts cost as much as it does, and over many;
 // counts of both lie in the L1 cache. (65536 numbers of 32 bits in passes of 8 and of 11: 315 and
@@ -26,6 +28,11 @@ constexpr int64_t kManyKeys = 1 << 15;
 /// positions[.., i] = i on the last axis.
 Tensor last_positions(const Tensor& x) {
   return Tensor::arange(x.dim(-1), build::position_dtype(x.dim(-1).max())).expand(x.dims());
+}
+
+int64_t most_counted(const Tensor& x) {
+  const Device& device = x.context().get<DeviceTable>().open(x.device());
+  return device.target().groups.items > 0 ? kMostCountedOnGrids : kMostCounted;
 }
 
 DType unsigned_of(DType d) {
@@ -69,7 +76,7 @@ struct KeyBits {
   /// to pay. Nothing: all bits of the keys, which for small floats are more than theirs.
   static std::optional<KeyBits> of(const Tensor& x, int64_t axis) {
     const int width = bits(x.dtype());
-    if (!is_int(x.dtype()) || width <= 16 || x.dim(axis).max() <= kMostCounted) return {};
+    if (!is_int(x.dtype()) || width <= 16 || x.dim(axis).max() <= most_counted(x)) return {};
     const auto known = known_bounds(x);
     if (!known) return {};
     // All between two numbers begin with the bits with which both begin.
@@ -201,7 +208,7 @@ Ordered radix_order(const Tensor& given, int width) {
 
 /// The last axis in ascending order of the keys there, equal ones as they are.
 Ordered ordered(const Tensor& key, std::optional<KeyBits> known = {}) {
-  if (key.size(-1) <= kMostCounted) return {counted_order(key.contiguous())};
+  if (key.size(-1) <= most_counted(key)) return {counted_order(key.contiguous())};
   const KeyBits bits_of_key = known.value_or(KeyBits{bits(key.dtype())});
   return radix_order(bits_of_key.of_keys(key), static_cast<int>(bits_of_key.width));
 }
@@ -294,7 +301,7 @@ std::pair<Tensor, Tensor> Tensor::sort(int64_t axis, bool descending, CallSite a
   const KeyBits options = known.value_or(KeyBits{0});
   const DType d = dtype();
   // An integer is what its key says: it need not be looked up.
-  const bool by_keys = is_int(d) && bits(d) <= 32 && size(a) > kMostCounted;
+  const bool by_keys = is_int(d) && bits(d) <= 32 && size(a) > most_counted(*this);
   const Tensors made = called("sort", {descending, options.width, options.around_zero},
                               {transpose(a, -1).detach()}, [=](const Tensors& in) {
                                 const Ordered all = ordered(sort_keys(in[0], descending), known);
