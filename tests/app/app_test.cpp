@@ -1,7 +1,9 @@
 // The command as users meet it: exit codes, where output goes, what errors say.
 #include "weft/app/app.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -75,6 +77,43 @@ TEST(App, FuzzIsAnotherProgram) {
   const Outcome missing = weft({"repro", "/no/such.repro"});
   EXPECT_EQ(missing.code, kExitFailure);
   EXPECT_TRUE(has(missing.err, "/no/such.repro")) << missing.err;
+}
+
+TEST(App, FuzzOfNoDeviceIsAnError) {
+  const Outcome fuzz = weft({"fuzz", "--device", "NOPE"});
+  EXPECT_EQ(fuzz.code, kExitFailure);
+  EXPECT_TRUE(has(fuzz.err, "there is no device \"NOPE\"")) << fuzz.err;
+  EXPECT_EQ(fuzz.out, "");
+}
+
+TEST(App, WhatCannotBePrintedIsAnError) {
+  std::FILE *full = std::fopen("/dev/full", "w"), *err = std::tmpfile();
+  if (full == nullptr) GTEST_SKIP() << "no /dev/full here";
+  const char* const words[] = {"weft", "version"};
+  EXPECT_EQ(run_app(words, full, err), kExitFailure);
+  std::fclose(full);
+  EXPECT_TRUE(has(taken(err), "cannot write what is printed: No space left on device"));
+}
+
+TEST(App, ClosedOutputIsNoFileOfOurs) {
+  const int kept = ::dup(STDOUT_FILENO);
+  ::close(STDOUT_FILENO);
+  open_standard_files();
+  const int next = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  ::dup2(kept, STDOUT_FILENO);
+  ::close(kept);
+  EXPECT_GT(next, STDERR_FILENO);
+  ::close(next);
+}
+
+TEST(App, LinksToThemselvesAreErrorsOfFiles) {
+  const std::string loop = testing::TempDir() + "/weft_loop";
+  std::filesystem::remove(loop);
+  std::filesystem::create_symlink(loop, loop);
+  const Outcome check = weft({"onnx", "check", loop.c_str()});
+  std::filesystem::remove(loop);
+  EXPECT_EQ(check.code, kExitFailure);
+  EXPECT_TRUE(has(check.err, "weft: [file] ")) << check.err;
 }
 
 /// What a crash would leave is written at each call; benchmarks measure what programs have.
@@ -287,6 +326,9 @@ TEST(App, TokenizeLearnsATokenizer) {
   EXPECT_TRUE(has(weft({"tokenize", made.c_str(), "low<|endoftext|>"}).out, "3 tokens"));
   const Outcome small = weft({"tokenize", made.c_str(), "--train", "9", "--from", text.c_str()});
   EXPECT_TRUE(has(small.err, "a vocabulary of 9 tokens")) << small.err;
+  atomic_write_file(text, "a");  // nothing to merge
+  const Outcome bytes = weft({"tokenize", made.c_str(), "--train", "300", "--from", text.c_str()});
+  EXPECT_TRUE(has(bytes.out, "257 tokens")) << bytes.out;
 }
 
 }  // namespace

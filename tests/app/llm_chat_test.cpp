@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <pty.h>
 #include <sys/ioctl.h>
+#include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -207,6 +209,38 @@ class Terminal {
   std::string seen_;
   std::thread thread_;
 };
+
+TEST(LlmChat, LeavesTheTerminalAsItWasWhenEnded) {
+  for (const int signal : {SIGTERM, SIGHUP, SIGINT}) {
+    int master = -1, slave = -1;
+    ASSERT_EQ(::openpty(&master, &slave, nullptr, nullptr, nullptr), 0);
+    termios before{}, after{};
+    ::tcgetattr(slave, &before);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      Context context;
+      llm::FakeGenerator generator;
+      std::FILE* out = ::fdopen(slave, "w");
+      ::_exit(run_llm_chat({context, out, out}, generator, {}, slave));
+    }
+    std::string seen;
+    char part[1024];
+    while (seen.find("\033[?2004h") == std::string::npos) {
+      const ssize_t size = ::read(master, part, sizeof(part));
+      ASSERT_GT(size, 0);
+      seen.append(part, static_cast<size_t>(size));
+    }
+    ::kill(child, signal);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == signal) << status;
+    ::tcgetattr(slave, &after);
+    EXPECT_EQ(after.c_lflag, before.c_lflag);
+    EXPECT_EQ(after.c_iflag, before.c_iflag);
+    ::close(master);
+    ::close(slave);
+  }
+}
 
 TEST(LlmChat, PaintsOnceWhatComesAtOnce) {
   Terminal t("");

@@ -194,6 +194,10 @@ TEST_F(FileTest, KilledWriterLosesNothing) {
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFSIGNALED(status));
   EXPECT_EQ(content(at("f")), "old");
+  const int nameless = ::open(dir_.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600);
+  if (nameless < 0) GTEST_SKIP() << "a file has a name at once here";
+  ::close(nameless);
+  EXPECT_EQ(entries(), 1u);
 }
 
 TEST_F(FileTest, CacheDirectoryIsPrivate) {

@@ -4,6 +4,7 @@ import math
 import operator
 import pickle
 import warnings
+import weakref
 
 import numpy as np
 import pytest
@@ -173,3 +174,11 @@ def test_flags_without_effect_say_so_once():
             with Context(PCONTIG=1, DEBUG=0):
                 pass
     assert [("PCONTIG" in str(w.message), w.category) for w in seen] == [(True, UserWarning)]
+
+
+def test_weak_references():
+    x = Tensor([1.0])
+    seen = weakref.ref(x)
+    assert seen() is x
+    del x
+    assert seen() is None

@@ -273,3 +273,20 @@ def test_a_full_disk_is_an_error(tmp_path):
         assert said == "True\nTrue\nFalse\n"
     finally:
         subprocess.run(["umount", str(tmp_path)])
+
+
+# ---- the end of the program
+
+@pytest.mark.parametrize("work", ["(x @ x).sum().item()", "f(x).item()"])
+def test_threads_may_compute_when_python_ends(work):
+    assert run(f"""
+        import threading, time
+        from weft import Tensor, TinyJit
+        x = Tensor.ones(300, 300).realize()
+        f = TinyJit(lambda a: (a @ a).sum())
+        def forever():
+            while True: {work}
+        threading.Thread(target=forever, daemon=True).start()
+        time.sleep(0.2)
+        print("end")
+    """, timeout=30) == "end\n"

@@ -1,8 +1,12 @@
 #include "weft/app/app.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
 #include <new>
 
 #include "weft/app/command_line.h"
@@ -329,9 +333,7 @@ int usage_result(const CLI::App& app, const CLI::ParseError& why,
   return kExitUsage;
 }
 
-}  // namespace
-
-int run_app(std::span<const char* const> all, std::FILE* out, std::FILE* err) {
+int run(std::span<const char* const> all, std::FILE* out, std::FILE* err) {
   CLI::App app("weft: a deep-learning stack. Tensors, graphs, a compiler, and networks to train.",
                "weft");
   CommandLine line;
@@ -350,11 +352,31 @@ int run_app(std::span<const char* const> all, std::FILE* out, std::FILE* err) {
     return usage_result(app, why, arguments, out, err);
   } catch (const Error& error) {
     print_error(err, error);
+  } catch (const std::filesystem::filesystem_error& error) {
+    std::fprintf(err, "weft: [file] %s\n", error.what());
   } catch (const std::bad_alloc&) {
     std::fputs("weft: [memory] the system has no more memory to give\n", err);
   } catch (const std::exception& error) {
     std::fprintf(err, "weft: [internal] %s; please report this\n", error.what());
   }
+  return kExitFailure;
+}
+
+}  // namespace
+
+void open_standard_files() {
+  int fd;
+  do {
+    fd = ::open("/dev/null", O_RDWR);
+  } while (fd >= 0 && fd <= STDERR_FILENO);
+  if (fd >= 0) ::close(fd);
+}
+
+int run_app(std::span<const char* const> all, std::FILE* out, std::FILE* err) {
+  const int code = run(all, out, err);
+  // A full disk shows here at the latest.
+  if ((std::fflush(out) == 0 && std::ferror(out) == 0) || code != kExitOk) return code;
+  std::fprintf(err, "weft: [file] cannot write what is printed: %s\n", std::strerror(errno));
   return kExitFailure;
 }
 

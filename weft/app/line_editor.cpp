@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
+#include <iterator>
 
 #include "weft/base/format.h"
 #include "weft/base/utf8.h"
@@ -17,11 +19,52 @@ namespace {
 constexpr unsigned char control(char letter) { return static_cast<unsigned char>(letter & 0x1f); }
 constexpr int kEscapeMilliseconds = 50;  // between the bytes of one key
 
+constexpr char kPasteMarks[] = "\033[?2004h", kNoPasteMarks[] = "\033[?2004l\r\n";
+
+constexpr int kEnding[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+
+// A signal handler can reach nothing but globals.
+volatile std::sig_atomic_t raw_fd = -1;
+termios before_raw{};
+struct sigaction before_ending[std::size(kEnding)];
+
+/// Goes on as if nobody had asked for the signal, on a terminal that others can use.
+void restore_and_end(int signal) {
+  ::tcsetattr(raw_fd, TCSANOW, &before_raw);
+  [[maybe_unused]] const ssize_t size = ::write(raw_fd, kNoPasteMarks, sizeof(kNoPasteMarks) - 1);
+  for (size_t i = 0; i < std::size(kEnding); ++i)
+    if (kEnding[i] == signal) ::sigaction(signal, &before_ending[i], nullptr);
+  ::raise(signal);
+}
+
+/// While it lives, what ends the process restores the terminal first.
+class EndingSignals {
+ public:
+  EndingSignals() {
+    struct sigaction action = {};
+    action.sa_handler = restore_and_end;
+    action.sa_flags = SA_NODEFER;
+    for (size_t i = 0; i < std::size(kEnding); ++i) {
+      ::sigaction(kEnding[i], nullptr, &before_ending[i]);
+      if (before_ending[i].sa_handler != SIG_IGN) ::sigaction(kEnding[i], &action, nullptr);
+    }
+  }
+  ~EndingSignals() {
+    for (size_t i = 0; i < std::size(kEnding); ++i)
+      ::sigaction(kEnding[i], &before_ending[i], nullptr);
+  }
+  EndingSignals(const EndingSignals&) = delete;
+  EndingSignals& operator=(const EndingSignals&) = delete;
+};
+
 /// Keys come one by one, unseen, and Ctrl-C as a byte.
 class RawMode {
  public:
   explicit RawMode(int fd) : fd_(fd), is_terminal_(::tcgetattr(fd, &before_) == 0) {
     if (!is_terminal_) return;
+    before_raw = before_;
+    raw_fd = fd;
+    signals_.emplace();
     termios raw = before_;
     raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO | ISIG | IEXTEN);
     raw.c_iflag &= ~static_cast<tcflag_t>(ICRNL | IXON | INLCR | IGNCR);
@@ -31,6 +74,7 @@ class RawMode {
   }
   ~RawMode() {
     if (is_terminal_) ::tcsetattr(fd_, TCSADRAIN, &before_);
+    signals_.reset();
   }
   RawMode(const RawMode&) = delete;
   RawMode& operator=(const RawMode&) = delete;
@@ -39,6 +83,7 @@ class RawMode {
   int fd_;
   termios before_{};
   bool is_terminal_;
+  std::optional<EndingSignals> signals_;
 };
 
 }  // namespace
@@ -80,7 +125,7 @@ bool LineEditor::more_waits() const {
 LineEditor::Result LineEditor::read(std::string_view prompt, std::string_view styled_prompt,
                                     std::string& line) {
   const RawMode raw(in_);
-  write("\033[?2004h");  // pasted text comes between marks
+  write(kPasteMarks);  // pasted text comes between marks
   prompt_ = prompt;
   styled_prompt_ = styled_prompt;
   buffer_.set("");
@@ -93,7 +138,7 @@ LineEditor::Result LineEditor::read(std::string_view prompt, std::string_view st
     step = c ? key(*c) : Step::End;
   }
   paint(true);
-  write("\033[?2004l\r\n");
+  write(kNoPasteMarks);
   if (step == Step::Interrupted) return Result::Interrupted;
   if (step == Step::End) return Result::End;
   line = buffer_.text();

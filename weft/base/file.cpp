@@ -80,16 +80,16 @@ std::string resolve_link(const std::string& path) {
   return target;
 }
 
-// A new file beside `target`, removed again unless `keep` was called.
+// A new file in the folder of `target`, gone again unless it was renamed. Where the file system
+// can, it has no name until it is whole: then a process that is killed leaves nothing of it.
 class TemporaryFile {
  public:
-  explicit TemporaryFile(const std::string& target) {
-    // Not the target's name with more behind it: that may be as long as names can be.
-    const size_t name = target.rfind('/') + 1;  // 0 without a folder
-    do {
-      path_ = strformat("{}weft.{}.{}.tmp", target.substr(0, name), ::getpid(), now_ns());
-      fd_ = open_retrying(path_, O_WRONLY | O_CREAT | O_EXCL, 0666);
-    } while (fd_ < 0 && errno == EEXIST);
+  explicit TemporaryFile(const std::string& target)
+      : folder_(target.substr(0, target.rfind('/') + 1)) {  // "" without one
+    fd_ = open_retrying(folder_.empty() ? "." : folder_, O_WRONLY | O_TMPFILE, 0666);
+    if (fd_ >= 0 && file_exists(link_of_descriptor())) return;
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = with_new_name([this] { return open_retrying(path_, O_WRONLY | O_CREAT | O_EXCL, 0666); });
     if (fd_ < 0) fail_errno("file.write", "cannot create " + path_, errno);
   }
   ~TemporaryFile() {
@@ -102,6 +102,7 @@ class TemporaryFile {
   int fd() const { return fd_; }
   // Network file systems report a full disk only here.
   void close() {
+    if (path_.empty()) link();
     const int fd = std::exchange(fd_, -1);
     if (::close(fd) != 0 && errno != EINTR) {
       fail_errno("file.write", "cannot close " + path_, errno);
@@ -115,7 +116,28 @@ class TemporaryFile {
   }
 
  private:
-  std::string path_;
+  std::string link_of_descriptor() const { return strformat("/proc/self/fd/{}", fd_); }
+  /// Not the target's name with more behind it: that may be as long as names can be.
+  int with_new_name(FunctionRef<int()> make) {
+    int result;
+    do {
+      path_ = strformat("{}weft.{}.{}.tmp", folder_, ::getpid(), now_ns());
+      result = make();
+    } while (result < 0 && errno == EEXIST);
+    return result;
+  }
+  /// A link may not replace a file, which renaming does.
+  void link() {
+    const std::string from = link_of_descriptor();
+    const int result = with_new_name([&] {
+      return ::linkat(AT_FDCWD, from.c_str(), AT_FDCWD, path_.c_str(), AT_SYMLINK_FOLLOW);
+    });
+    if (result == 0) return;
+    const int why = errno;
+    fail_errno("file.write", "cannot create " + std::exchange(path_, ""), why);
+  }
+
+  std::string folder_, path_;
   int fd_ = -1;
 };
 

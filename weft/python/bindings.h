@@ -12,6 +12,7 @@
 
 #include "weft/base/fork.h"
 #include "weft/python/casters.h"
+#include "weft/python/gil.h"
 #include "weft/python/site.h"
 #include "weft/tensor/reductions.h"
 
@@ -76,7 +77,7 @@ void static_method(TensorClass& c, const char* name, F&& f, const Extra&... extr
 }
 /// Without the GIL: other threads of Python run meanwhile, but a fork of theirs waits.
 struct Released {
-  nb::gil_scoped_release released;
+  GilReleased released;
   BusyScope busy;
 };
 /// For what computes and touches nothing of Python's.

@@ -59,7 +59,7 @@ void check_signals() {
   const uint64_t now = now_ns();
   if (now - last < kPeriodNs) return;
   last = now;
-  const nb::gil_scoped_acquire held;
+  const GilAcquired held;
   if (PyErr_CheckSignals() != 0) throw nb::python_error();
 }
 
@@ -87,7 +87,7 @@ void before_fork() {
   for (int tries = 1; !try_take_fork_locks(); ++tries) {
     sleep_for(kNap);
     if (tries % 20 != 0) continue;
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     sleep_for(kNap);
   }
 }

@@ -50,12 +50,12 @@ std::vector<HostArray> host_arrays(nb::handle list) {
 /// A function of Python's as the thread that fetches ahead calls it; it goes with the GIL held.
 DataLoader::Fetch fetching(nb::object function) {
   const std::shared_ptr<nb::object> held(new nb::object(std::move(function)), [](nb::object* o) {
-    const nb::gil_scoped_acquire gil;
+    const GilAcquired gil;
     delete o;
   });
   Context& context = Context::current();
   return [held, &context](const std::vector<int64_t>& rows) {
-    const nb::gil_scoped_acquire gil;
+    const GilAcquired gil;
     const ContextScope scope(context);
     return host_arrays((*held)(nb::cast(rows)));
   };
@@ -66,7 +66,7 @@ struct Batches {
   Batches(const DataLoader& loader, int64_t number, int64_t first)
       : epoch(new DataLoader::Epoch(loader, number, first)) {}
   ~Batches() {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     epoch.reset();
   }
   Batches(const Batches&) = delete;

@@ -136,7 +136,7 @@ class JitFunction {
       const std::thread::id self = std::this_thread::get_id();
       if (f.caller_ == self) fail("jit.nested", "this function is called inside of itself");
       if (!f.mutex_.try_lock()) {
-        const nb::gil_scoped_release released;  // nothing is begun yet
+        const GilReleased released;  // nothing is begun yet
         f.mutex_.lock();
       }
       f.caller_ = self;

@@ -8,7 +8,7 @@ namespace {
 
 TensorClass tensor_class(nb::module_& m) {
   return TensorClass(
-      m, "Tensor", nb::type_slots(kBufferSlots),
+      m, "Tensor", nb::type_slots(kBufferSlots), nb::is_weak_referenceable(),
       "A multidimensional array of one dtype. Operations record what to compute; nothing runs "
       "before "
       "realize(), item(), numpy() or the like.\n\n"

@@ -242,6 +242,7 @@ std::string BpeTrainer::train(FunctionRef<void(size_t, size_t)> progress) const 
   }
   Merging merging(std::move(words));
   std::vector<Pair> merges;
+  progress(tokens.size(), options.vocab_size);
   while (tokens.size() < options.vocab_size) {
     const std::optional<Pair> pair = merging.best(std::max<uint64_t>(options.min_frequency, 1));
     if (!pair) break;

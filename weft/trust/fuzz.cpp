@@ -102,7 +102,7 @@ FuzzReport fuzz(const FuzzPlan& plan, FunctionRef<void(const FuzzFailure&)> fail
       for (uint64_t k = 0; k < count && outcome.passed(); ++k) outcome = run_one(first + k);
       return outcome;
     });
-    for (uint64_t k = 0; k < count && !all.passed(); ++k) {
+    for (uint64_t k = 0; k < count && !all.passed() && report.failures < plan.failures; ++k) {
       const Outcome outcome = run_apart([&] { return run_one(first + k); });
       if (outcome.passed()) continue;
       ++report.failures;

@@ -1,6 +1,11 @@
 // `weft fuzz`: looks for programs that differ from the reference, and keeps them.
+#include <span>
+#include <string>
+
+#include "weft/base/context.h"
 #include "weft/base/file.h"
 #include "weft/base/json_writer.h"
+#include "weft/device/device.h"
 #include "weft/trust/fuzz.h"
 #include "weft/trust/small.h"
 
@@ -34,9 +39,18 @@ void print_report(const Printer& printer, const FuzzReport& report) {
   printer.print("{}\n", json.end_object().text());
 }
 
+/// A name that no device has would fail every program. Opens none: forks do not bear that.
+void require_devices(const Options& base, std::span<const std::string> names) {
+  Context context(base);
+  DeviceTable& table = context.get<DeviceTable>();
+  for (const std::string& name : names)
+    if (!name.starts_with("CHECK:") && !table.has(name)) table.open(name);
+}
+
 }  // namespace
 
 int run_fuzz(const Printer& printer, const Options& base, const FuzzCommand& asked) {
+  require_devices(base, asked.devices);
   FuzzPlan plan;
   plan.seed = static_cast<uint64_t>(asked.seed);
   plan.count = asked.count;
