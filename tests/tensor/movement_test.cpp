@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "tests/support/compiler/isa_levels.h"
 #include "tests/support/device_here.h"
 #include "tests/tensor/tensor_test.h"
 #include "weft/base/format.h"
@@ -184,7 +185,7 @@ TEST_F(Movement, SymbolicSizes) {
 }
 
 /// Compiled code reverses vectors of every width.
-class Flips : public ::testing::TestWithParam<const char*> {
+class Flips : public ::testing::TestWithParam<std::string> {
  protected:
   static Options options() {
     Options options = Options::from_environment();
@@ -210,9 +211,8 @@ TEST_P(Flips, OfRowsOfEveryType) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Levels, Flips, ::testing::Values("", "avx512", "avx2"), [](const auto& i) {
-  return std::string(i.param).empty() ? std::string("All") : std::string(i.param);
-});
+INSTANTIATE_TEST_SUITE_P(Levels, Flips, ::testing::ValuesIn(testing::isa_levels_and_all()),
+                         [](const auto& i) { return testing::name_of_isa_level(i.param); });
 
 }  // namespace
 }  // namespace weft

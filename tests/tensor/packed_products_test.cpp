@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "tests/support/compiler/isa_levels.h"
 #include "tests/support/device_here.h"
 #include "tests/support/packed_bytes.h"
 #include "weft/run/stats.h"
@@ -25,7 +26,7 @@ Options options_of(std::string_view isa) {
   return options;
 }
 
-class PackedProducts : public ::testing::TestWithParam<const char*> {
+class PackedProducts : public ::testing::TestWithParam<std::string> {
  protected:
   PackedProducts() : context_(options_of(GetParam())), scope_(context_) {}
 
@@ -174,11 +175,8 @@ TEST_P(PackedProducts, HalvesAreNotKeptAsFloats) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Levels, PackedProducts, ::testing::Values("", "avx512", "avx2"),
-                         [](const auto& i) {
-                           return std::string(i.param).empty() ? std::string("All")
-                                                               : std::string(i.param);
-                         });
+INSTANTIATE_TEST_SUITE_P(Levels, PackedProducts, ::testing::ValuesIn(testing::isa_levels_and_all()),
+                         [](const auto& i) { return testing::name_of_isa_level(i.param); });
 
 }  // namespace
 }  // namespace weft

@@ -15,5 +15,14 @@ inline std::vector<std::string> isa_levels() {
   if (cpu.has(CpuFeature::Avx2)) levels.push_back("avx2");
   return levels;
 }
+/// "", for all that it has, before them.
+inline std::vector<std::string> isa_levels_and_all() {
+  std::vector<std::string> levels = isa_levels();
+  levels.insert(levels.begin(), "");
+  return levels;
+}
+inline std::string name_of_isa_level(const std::string& level) {
+  return level.empty() ? "All" : level;
+}
 
 }  // namespace weft::testing
