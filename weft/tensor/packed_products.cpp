@@ -27,9 +27,10 @@ constexpr int64_t kBlock = 32, kWord = 4;
 constexpr int64_t kLanes = 16;
 // Columns side by side take a transposition of what is read, words side by side a scale for each.
 constexpr int64_t kBitsByWords = 6;
-// Wider ones take longer to read than to multiply, however they lie. Narrower ones, codes of grids
-// and trits, take many operations, which more rows than a few share where they lie as in files
-// (16 rows by 16 times 2048 x 8192, Zen 4: TQ1_0 67 ms, 186 interleaved, IQ2_S 38 and 48).
+// Where registers transpose, wider ones take longer to read than to multiply, however they lie.
+// Narrower ones, codes of grids and trits, take many operations, which more rows than a few share
+// where they lie as in files (16 rows by 16 times 2048 x 8192, Zen 4: TQ1_0 67 ms, 186 interleaved,
+// IQ2_S 38 and 48).
 constexpr double kMostInterleaved = 7, kLeastInterleaved = 2.6;
 // Of codes that are decoded at a time for many rows: a part of L2.
 constexpr int64_t kBlockBytes = 1 << 19;
@@ -427,10 +428,13 @@ int64_t interleaved_rows(Codec codec, int64_t rows) {
   const bool words =
       !is_plain(codec) && (format.bytes % kWord == 0 || packed::scale_at(codec) >= 0);
   const double width = static_cast<double>(8 * format.bytes) / static_cast<double>(format.elements);
-  // One row by words takes as long as reading them (Q6_K, likewise: 5.9 ms, 6.8 interleaved; four
-  // rows 11.1 and 7.7).
-  const bool pays = width <= kMostInterleaved && (rows > 1 || !is_best_by_words(codec)) &&
-                    (rows <= kFewRows || width >= kLeastInterleaved);
+  // Where registers transpose, one row by words takes as long as reading them (Q6_K, likewise: 5.9
+  // ms, 6.8 interleaved; four rows 11.1 and 7.7). Where they do not, nothing does (2048 x 2048, Zen
+  // 3, one and four rows: Q6_K 325 and 685 us, 153 and 417 interleaved; Q8_0 331 and 1003, 128 and
+  // 304).
+  const bool read_in_time =
+      transposes_words() && (width > kMostInterleaved || (rows == 1 && is_best_by_words(codec)));
+  const bool pays = !read_in_time && (rows <= kFewRows || width >= kLeastInterleaved);
   return multiplies_pairs_or_bytes() && !tiles && words && pays ? default_target().lanes(DType::U32)
                                                                 : 0;
 }
