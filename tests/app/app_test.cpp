@@ -84,6 +84,10 @@ TEST(App, FuzzOfNoDeviceIsAnError) {
   EXPECT_EQ(fuzz.code, kExitFailure);
   EXPECT_TRUE(has(fuzz.err, "there is no device \"NOPE\"")) << fuzz.err;
   EXPECT_EQ(fuzz.out, "");
+  const Outcome target = weft({"fuzz", "--device", "CHECK:NOPE"});
+  EXPECT_EQ(target.code, kExitFailure);
+  EXPECT_TRUE(has(target.err, "there is no target \"nope\"")) << target.err;
+  EXPECT_EQ(target.out, "");
 }
 
 TEST(App, WhatCannotBePrintedIsAnError) {

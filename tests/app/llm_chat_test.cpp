@@ -15,6 +15,7 @@
 
 #include "tests/app/command.h"
 #include "tests/support/llm/fake_generator.h"
+#include "weft/app/interrupt.h"
 #include "weft/app/line_buffer.h"
 #include "weft/base/context.h"
 #include "weft/base/file.h"
@@ -242,6 +243,77 @@ TEST(LlmChat, LeavesTheTerminalAsItWasWhenEnded) {
   }
 }
 
+/// A chat in a process of its own, on a terminal.
+class ChatProcess {
+ public:
+  ChatProcess() {
+    EXPECT_EQ(::openpty(&master_, &slave_, nullptr, nullptr, nullptr), 0);
+    child_ = ::fork();
+    if (child_ != 0) return;
+    Context context;
+    llm::FakeGenerator generator;
+    std::FILE* out = ::fdopen(slave_, "w");
+    ::_exit(run_llm_chat({context, out, out}, generator, {}, slave_));
+  }
+  ~ChatProcess() {
+    ::close(master_);
+    ::close(slave_);
+  }
+  void type(std::string_view text) const {
+    EXPECT_EQ(::write(master_, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  }
+  /// All up to `text`, and whatever came with it.
+  std::string seen(std::string_view text) const {
+    std::string all;
+    char part[1024];
+    pollfd ready{master_, POLLIN, 0};
+    while (all.find(text) == std::string::npos && ::poll(&ready, 1, 10000) > 0) {
+      const ssize_t size = ::read(master_, part, sizeof(part));
+      if (size <= 0) break;
+      all.append(part, static_cast<size_t>(size));
+    }
+    EXPECT_NE(all.find(text), std::string::npos) << all;
+    return all;
+  }
+  void signal(int number) const { ::kill(child_, number); }
+  int status() const {
+    int status = 0;
+    ::waitpid(child_, &status, 0);
+    return status;
+  }
+
+ private:
+  int master_ = -1, slave_ = -1;
+  pid_t child_ = -1;
+};
+
+TEST(LlmChat, EndsInTheMiddleOfAnAnswer) {
+  const ChatProcess chat;
+  chat.seen("> ");
+  chat.type("LONG 1000000\r");
+  chat.seen("word word");
+  chat.signal(SIGTERM);
+  // A chat that only stops its answer waits for another line: this ends it with code 0.
+  chat.type("\r/exit\r");
+  const int status = chat.status();
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM) << status;
+}
+
+TEST(InterruptScope, LeavesIgnoredSignalsAlone) {
+  for (const bool ignored : {true, false}) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::signal(SIGINT, ignored ? SIG_IGN : SIG_DFL);
+      const InterruptScope scope;
+      ::raise(SIGINT);
+      ::_exit(InterruptScope::requested() ? 1 : 0);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, ignored ? 0 : 1);
+  }
+}
+
 TEST(LlmChat, PaintsOnceWhatComesAtOnce) {
   Terminal t("");
   t.wait_for("\033[?2004h");
@@ -256,6 +328,7 @@ TEST(LlmChat, PaintsOnceWhatComesAtOnce) {
 TEST(LlmChat, IsATerminal) {
   const std::string history =
       std::filesystem::temp_directory_path() / ("weft_history_" + std::to_string(::getpid()));
+  ::signal(SIGINT, SIG_DFL);  // whatever started us may have it ignored
   Terminal t(history);
   const std::string_view ready = "\033[?2004h";  // the editor reads again
   t.wait_for(ready);

@@ -1,6 +1,7 @@
 // The C interface: language models.
 #include "weft/c/llm.hpp"
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -262,6 +263,32 @@ TEST_F(CLlmTest, RefusesWhatCannotBe) {
   EXPECT_REFUSED(weft_llm_step(nullptr, nullptr), WEFT_ERROR_ARGUMENT, "language model is NULL");
   EXPECT_REFUSED(weft_tokenizer_chat(model.tokenizer().get(), nullptr, nullptr, nullptr, 0, &count),
                  WEFT_ERROR_ARGUMENT, "messages is NULL");
+}
+
+// What progress() is given lies in what the last step gave: another step would take it away.
+TEST_F(CLlmTest, ComputesNothingWhileItTells) {
+  const LanguageModel model(context, path());
+  const int32_t prompt[] = {1, 2};
+  struct Told {
+    weft_llm model;
+    weft_llm_request request;
+    int refused = 0, told = 0;
+  } told{model.get(), five()};
+  told.request.prompt = prompt, told.request.prompt_count = 2;
+  const auto progress = [](void* user, const weft_llm_progress* p) -> weft_status {
+    Told& t = *static_cast<Told*>(user);
+    uint64_t id = 0;
+    if (t.told++ == 0 && weft_llm_submit(t.model, &t.request, &id) != WEFT_OK) return 77;
+    const auto none = [](void*, const weft_llm_progress*) -> weft_status { return WEFT_OK; };
+    t.refused += weft_llm_step(t.model, nullptr) == WEFT_ERROR_ARGUMENT;
+    t.refused += weft_llm_generate(t.model, &t.request, none, nullptr) == WEFT_ERROR_ARGUMENT;
+    EXPECT_LE(std::strlen(p->text), p->text_length);
+    return WEFT_OK;
+  };
+  ASSERT_EQ(weft_llm_generate(model.get(), &told.request, progress, &told), WEFT_OK);
+  EXPECT_EQ(told.told, 10);  // tokens of both
+  EXPECT_EQ(told.refused, 2 * told.told);
+  EXPECT_EQ(weft_llm_step(model.get(), nullptr), WEFT_OK);
 }
 
 TEST_F(CLlmTest, AnyRequestGivesAStatus) {

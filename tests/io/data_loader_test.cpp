@@ -1,11 +1,14 @@
 #include "weft/io/data_loader.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <memory>
 #include <numeric>
 #include <stdexcept>
 #include <thread>
@@ -130,6 +133,26 @@ TEST(DataLoaderTest, WhatFetchThrowsIsThrownByNext) {
     EXPECT_THROW(epoch.next(), std::runtime_error);
     EXPECT_THROW(epoch.next(), std::runtime_error);
   }
+}
+
+// A child has not the thread that fetches: it goes on without, and ends.
+TEST(DataLoaderTest, EpochsGoOnInForkedChildren) {
+  const DataLoader loader({counting(20, 1)}, {.batch = 1, .shuffle = true, .prefetch = 2});
+  const std::vector<int> whole = firsts(loader.epoch(0));
+  auto epoch = std::make_unique<DataLoader::Epoch>(loader.epoch(0));
+  EXPECT_TRUE(epoch->next());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(20);
+    std::vector<int> rest{whole[0]};
+    while (const auto batch = epoch->next()) rest.push_back((*batch)[0].to_vector<int>()[0]);
+    epoch.reset();
+    ::_exit(rest == whole ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(epoch->next());
 }
 
 TEST(DataLoaderTest, ErrorsSayWhatDoesNotFit) {

@@ -91,6 +91,16 @@ TEST_F(Encoders, WhatTheirTokensAreMadeOneOf) {
   refused(R"({"pooling_mode_max_tokens": true})", "pooling_mode_max_tokens is not supported");
   refused(R"({"pooling_mode_cls_token": "yes"})", "pooling_mode_cls_token");
   refused("[]", "an object");
+  refused(R"({"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": true})", "several modes");
+  write("modules.json", R"([{"type": "sentence_transformers.models.Transformer"},
+                            {"type": "sentence_transformers.models.Dense"}])");
+  refused("{}", "type 'sentence_transformers.models.Dense' is not supported");
+  write("modules.json", R"([{"type": "sentence_transformers.models.Normalize"}])");
+  write("1_Pooling/config.json", "{}");
+  EXPECT_EQ(read_folder_config(at("")).pooling, Pooling::Mean);
+  write("1_Pooling/config.json", R"({"pooling_mode": "lasttoken"})");
+  EXPECT_EQ(read_folder_config(at("")).pooling, Pooling::Last);
+  refused(R"({"pooling_mode": "max"})", "pooling_mode 'max' is not supported");
   write("1_Pooling/config.json", "{");
   expect_refused("json.format", "1_Pooling/config.json", [&] { (void)read_folder_config(at("")); });
 }

@@ -70,6 +70,9 @@ TEST(Grammar, ReadsGbnf) {
       {"root ::= .", {"a", "日", "😀"}, {"\xff", "ab"}},
       {"root ::= [^\\x00-\\uffff]", {"😀"}, {"日", "a"}},
       {"root ::= a{0,2} a{2,}\na ::= \"a\"", {"aa", "aaaaa"}, {"a"}},
+      // Space may stand before what repeats, and around its numbers, as llama.cpp reads it.
+      {"root ::= \"a\" * [b] { 2 , 3 } # c\n", {"bb", "aabbb"}, {"b", "a", "aabbbb"}},
+      {"root ::= (\"a\"\n  +\n) \"c\" ? \"d\"{ 1, }", {"ad", "aacdd"}, {"d", "ac"}},
       {"root ::= b*\nb ::= \"\" | \"x\" b", {}, {}},
   };
   for (const auto& [grammar, in, out] : kRows) {

@@ -53,6 +53,21 @@ def test_rows_that_a_function_fetches():
     assert [b[1].tolist() for b in DataLoader(Set(), batch_size=2)] == [[0, 1], [2, 3]]
 
 
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_threads_share_an_epoch(prefetch):
+    loader = DataLoader(100, batch_size=1, fetch=lambda rows: [np.array(rows)], prefetch=prefetch)
+    for _ in range(20):
+        batches, seen = iter(loader), []
+        threads = [threading.Thread(target=lambda: seen.extend(b[0].item() for b in batches), daemon=True)
+                   for _ in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join(60)
+            assert not t.is_alive(), "waits for a batch that somebody else has"
+        assert sorted(seen) == list(range(100))
+
+
 def test_what_fetching_raises_is_raised_and_epochs_may_be_left():
     def fetch(rows):
         time.sleep(.01)

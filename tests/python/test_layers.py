@@ -298,6 +298,30 @@ def test_schedules():
         s.cosine(0)
 
 
+@pytest.mark.parametrize("copied", [lambda x: pickle.loads(pickle.dumps(x)), copy.deepcopy], ids=["pickle", "deepcopy"])
+def test_schedules_and_averages_are_pickled_with_their_model(copied):
+    s, net = nn.schedules, nn.Linear(2, 2)
+    opt = nn.optim.SGD([net.weight], lr=.5)
+    scheduler = s.LrScheduler(opt, s.in_sequence([s.warmup(2, s.cosine(8)), s.step_decay(1, .5)], [4]))
+    plateau, ema = s.ReduceOnPlateau(opt, patience=0), nn.Ema(net, .5, warm_up=True)
+
+    def go_on(parts):
+        net, opt, scheduler, plateau, ema = parts
+        net.weight.assign(net.weight + 1).realize()
+        ema.update()
+        scheduler.step()
+        plateau.step(1.0)
+        return [opt.lr.item(), ema.state["updates"].item(), *ema.state["weight"].flatten().tolist()]
+    mine = net, opt, scheduler, plateau, ema
+    go_on(mine)
+    other = copied(mine)
+    assert [go_on(mine) for _ in range(5)] == [go_on(other) for _ in range(5)]
+    assert sorted(nn.state.get_state_dict(other[4])) == ["state.bias", "state.updates", "state.weight"]
+    before = other[0].weight.tolist()
+    other[4].swap()
+    assert other[0].weight.tolist() != before and net.weight.tolist() == before
+
+
 def test_plateaus():
     opt = nn.optim.OptimizerGroup(nn.optim.SGD([Tensor([1.0])], lr=1.0), nn.optim.SGD([Tensor([2.0])], lr=.5))
     plateau = nn.schedules.ReduceOnPlateau(opt, factor=.5, patience=1, cooldown=1)

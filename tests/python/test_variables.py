@@ -1,4 +1,7 @@
 """Sizes and numbers that are chosen per run, where tinygrad takes them."""
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -60,3 +63,11 @@ def test_gradients_of_neighbours_whose_number_depends_on_the_size():
         x = Tensor(whole)[:n.bind(size)].contiguous()
         (slope,) = (x.roll(3, 0) * Tensor(whole)[:n.bind(size)]).sum().gradient(x)
         assert np.array_equal(slope.numpy(), np.roll(whole[:size], -3, 0))
+
+
+def test_variables_are_pickled_and_copied():
+    v = Variable("n", 4, 64, multiple_of=4)
+    for other in (pickle.loads(pickle.dumps(v)), copy.copy(v), copy.deepcopy(v)):
+        assert (other.vmin, other.vmax, other.expr) == (4, 64, "n") and other.bind(8) == v.bind(8)
+        with pytest.raises(ValueError, match="multiples of 4"):
+            other.bind(6)

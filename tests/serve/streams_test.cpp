@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "tests/serve/client.h"
 #include "weft/base/format.h"
@@ -110,6 +111,22 @@ TEST(Streams, EmbeddingsWaitForAPlaceAndAreNext) {
   EXPECT_TRUE(comes_true([&] { return s.generator.queued == 1; }));
   embedding.send(post("/v1/embeddings", R"({"input": "x"})"));
   EXPECT_EQ(embedding.read_answer().json()["data"].size(), 1u);
+}
+
+// Its place is free after the generator's next step.
+TEST(Streams, EmbeddingsGetThePlaceOfAClientThatWent) {
+  ServerHere s({.places = 1, .step_time = std::chrono::milliseconds(1)});
+  for (int i = 0; i < 20; ++i) {
+    Client embedding(s.port());
+    {
+      Client first(s.port());
+      first.send(stream_of("LONG 100000"));
+      first.read_until("content\":\"w\"");
+      embedding.send(post("/v1/embeddings", R"({"input": "x"})"));
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));  // it waits
+    }
+    EXPECT_EQ(embedding.read_answer().status, 200);
+  }
 }
 
 TEST(Streams, MoreAnswersThanAreGivenAtOnce) {

@@ -273,6 +273,26 @@ TEST(LinearAlgebraOfLargeMatrices, KeepNaN) {
   }
 }
 
+/// In the lower triangle it is in all of the result, above it is not read.
+TEST(LinearAlgebraOfLargeMatrices, EigenvectorsKeepNaN) {
+  for (const int64_t n : {1, 2, 3, 5, 40}) {
+    const Tensor i = Tensor::arange(n).unsqueeze(1), x = sample({n, n}), a = x + x.T();
+    const auto with_nan = [&](int64_t row, int64_t column) {
+      return linalg::eigh(((i == row) & (i.T() == column)).where(std::nan(""), a));
+    };
+    for (const int64_t row : {int64_t{0}, n / 2, n - 1}) {
+      auto [l, v] = with_nan(row, 0);
+      realize({l, v});
+      EXPECT_TRUE(l.isnan().all().item<bool>()) << n << ": " << row;
+      EXPECT_TRUE(v.isnan().all().item<bool>()) << n << ": " << row;
+    }
+    if (n == 1) continue;
+    auto [l, v] = with_nan(0, n - 1);
+    realize({l, v});
+    EXPECT_LE(largest((v * l.unsqueeze(-2)).matmul(v.T()) - a), 1e-11) << n;
+  }
+}
+
 TEST(LinearAlgebraOfLargeMatrices, Batches) {
   const std::vector<Tensor> all = large_matrices(DType::F64);
   const Tensor batch = Tensor::stack({all[0], all[1], all[2]});

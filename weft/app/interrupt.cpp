@@ -11,18 +11,19 @@ void note_signal(int) { interrupted = 1; }
 
 }  // namespace
 
-InterruptScope::InterruptScope() {
+InterruptScope::InterruptScope(Of of) : count_(of == Of::CtrlC ? 1 : kSignals.size()) {
   interrupted = 0;
   struct sigaction action = {};
   action.sa_handler = note_signal;
   action.sa_flags = SA_RESTART | static_cast<int>(SA_RESETHAND);
-  ::sigaction(SIGINT, &action, &old_int_);
-  ::sigaction(SIGTERM, &action, &old_term_);
+  for (size_t i = 0; i < count_; ++i) {
+    ::sigaction(kSignals[i], nullptr, &old_[i]);
+    if (old_[i].sa_handler != SIG_IGN) ::sigaction(kSignals[i], &action, nullptr);
+  }
 }
 
 InterruptScope::~InterruptScope() {
-  ::sigaction(SIGINT, &old_int_, nullptr);
-  ::sigaction(SIGTERM, &old_term_, nullptr);
+  for (size_t i = 0; i < count_; ++i) ::sigaction(kSignals[i], &old_[i], nullptr);
 }
 
 bool InterruptScope::requested() { return interrupted != 0; }

@@ -163,10 +163,10 @@ class Chat {
     fail("llm.chat", "there is no command {}; /help lists them", harmless(name));
   }
 
-  /// One answer; while it comes, Ctrl-C ends it and nothing else.
+  /// One answer; while it comes, Ctrl-C ends it and nothing else. SIGTERM means all of it.
   template <class Ask>
   void answer(Ask ask) {
-    const InterruptScope scope;
+    const InterruptScope scope(InterruptScope::Of::CtrlC);
     using Clock = std::chrono::steady_clock;
     const Clock::time_point start = Clock::now();
     Clock::time_point first = start;

@@ -42,6 +42,7 @@ struct LlmObject {
   std::string name;
   int64_t slots;
   std::vector<Got> got;  // in the last step
+  bool telling = false;  // a program's function reads it: another step would take it away
 };
 
 namespace {
@@ -135,6 +136,8 @@ weft_llm_progress described(const Got& got) {
 }
 
 void step(LlmObject& m) {
+  if (m.telling)
+    refuse("llm.busy", "progress() of weft_llm_generate() may submit and cancel, but not compute");
   m.got.clear();
   for (llm::Progress& p : m.model.step()) m.got.emplace_back(std::move(p));
 }
@@ -144,10 +147,22 @@ std::span<const llm::TokenId> tokens_of(const int32_t* tokens, size_t count) {
   return {tokens, count};
 }
 
+class Telling {
+ public:
+  explicit Telling(LlmObject& m) : m_(m) { m_.telling = true; }
+  ~Telling() { m_.telling = false; }
+  Telling(const Telling&) = delete;
+  Telling& operator=(const Telling&) = delete;
+
+ private:
+  LlmObject& m_;
+};
+
 /// Steps until nothing runs.
 void run(LlmObject& m, FunctionRef<void(const weft_llm_progress&)> progress) {
   while (!m.model.idle()) {
     step(m);
+    const Telling telling(m);
     for (const Got& got : m.got) progress(described(got));
   }
 }
@@ -248,7 +263,7 @@ weft_status weft_llm_generate(weft_llm model, const weft_llm_request* request,
   return guarded([&] {
     const auto m = object_of(model);
     require_pointer("progress", reinterpret_cast<const void*>(progress));
-    if (!m->model.idle())
+    if (m->telling || !m->model.idle())
       refuse("llm.busy", "other requests are open: end them, or use weft_llm_submit()");
     const ContextScope scope(m->owner->context);
     const llm::RequestId id = m->model.submit(request_of(request));

@@ -100,7 +100,8 @@ typedef struct weft_llm_progress {
 // What the last step gave: `index` is below its count.
 WEFT_API weft_status weft_llm_progress_at(weft_llm model, size_t index, weft_llm_progress* out);
 // A request from its submission to its end, alone. Where progress() does not return WEFT_OK, the
-// request is cancelled, and that is returned.
+// request is cancelled, and that is returned. progress() may submit and cancel requests of this
+// model, but neither step nor generate.
 WEFT_API weft_status weft_llm_generate(weft_llm model, const weft_llm_request* request,
                                        weft_status (*progress)(void* user,
                                                                const weft_llm_progress* p),

@@ -14,6 +14,7 @@
 #include "weft/base/fork.h"
 #include "weft/base/hash.h"
 #include "weft/base/int128.h"
+#include "weft/base/process.h"
 
 namespace weft {
 
@@ -107,6 +108,8 @@ struct DataLoader::Epoch::Ahead {
 
   Ahead(const DataLoader& loader, std::vector<int64_t> order, int64_t first)
       : thread([this, &loader, order = std::move(order), first] { fill(loader, order, first); }) {}
+  /// False in a child of fork(), which has none of its parent's threads.
+  bool is_here() const { return process == process_id(); }
   ~Ahead() {
     {
       const std::lock_guard lock(mutex);
@@ -153,6 +156,7 @@ struct DataLoader::Epoch::Ahead {
   std::condition_variable changed;
   std::deque<Item> queue;
   bool stopped = false;
+  const int64_t process = process_id();
   std::thread thread;  // last: it uses all of the above
 };
 
@@ -165,11 +169,14 @@ DataLoader::Epoch::Epoch(const DataLoader& loader, int64_t epoch, int64_t first_
 }
 
 DataLoader::Epoch::Epoch(Epoch&&) noexcept = default;
-DataLoader::Epoch::~Epoch() = default;
+DataLoader::Epoch::~Epoch() {
+  // Nobody could wait for a thread that is not here: it is left to the parent.
+  if (ahead_ && !ahead_->is_here()) static_cast<void>(ahead_.release());
+}
 
 std::vector<HostArray> DataLoader::Epoch::fetch(int64_t batch) const {
   const IdleScope idle;  // whoever fetches may be about to fork
-  if (!ahead_) return loader_->fetch_(loader_->rows_of(order_, batch));
+  if (!ahead_ || !ahead_->is_here()) return loader_->fetch_(loader_->rows_of(order_, batch));
   Ahead::Item item = ahead_->take();
   if (item.error) std::rethrow_exception(item.error);
   return std::move(item.arrays);

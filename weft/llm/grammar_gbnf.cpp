@@ -111,9 +111,8 @@ class GbnfParser {
       const char c = current();
       if (c == '|' || c == ')' || c == '\n' || c == '\r') break;
       Sequence one = item();
-      one = postfix(std::move(one));
+      one = postfix(std::move(one), nested);
       all.insert(all.end(), one.begin(), one.end());
-      space(nested);
     }
     return all;
   }
@@ -133,18 +132,22 @@ class GbnfParser {
     return {GrammarBuilder::rule(rule_of(name()))};
   }
 
+  /// Of a repetition in braces, with the space around it.
   int64_t count() {
+    space(true);
     const size_t from = at_;
     int64_t value = 0;
     while (current() >= '0' && current() <= '9' && value <= kMostRepeats)
       value = value * 10 + (text_[at_++] - '0');
     if (at_ == from) fail_here("expected a number");
     if (value > kMostRepeats) fail_here("a repetition of more than 100000");
+    space(true);
     return value;
   }
 
-  Sequence postfix(Sequence one) {
+  Sequence postfix(Sequence one, bool nested) {
     while (true) {
+      space(nested);
       if (take("?")) {
         one = builder_.repeated(one, 0, 1);
       } else if (take("*")) {
@@ -152,9 +155,13 @@ class GbnfParser {
       } else if (take("+")) {
         one = builder_.repeated(one, 1, -1);
       } else if (take("{")) {
+        space(true);
         const int64_t least = current() == ',' ? 0 : count();
         int64_t most = least;
-        if (take(",")) most = current() == '}' ? -1 : count();
+        if (take(",")) {
+          space(true);
+          most = current() == '}' ? -1 : count();
+        }
         if (!take("}")) fail_here("expected '}'");
         if (most >= 0 && most < least) fail_here("a repetition whose most is below its least");
         one = builder_.repeated(one, least, most);

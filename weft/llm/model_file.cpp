@@ -4,22 +4,48 @@
 
 #include "weft/base/error.h"
 #include "weft/base/file.h"
+#include "weft/io/host_array.h"
 #include "weft/io/json_tree.h"
 
 namespace weft::llm {
 
 namespace {
 
+Pooling pooling_named(std::string_view mode, const std::string& path) {
+  if (mode == "cls") return Pooling::First;
+  if (mode == "lasttoken") return Pooling::Last;
+  if (mode != "mean")
+    fail("llm.config", "{}: pooling_mode {} is not supported", path, quoted_name(mode));
+  return Pooling::Mean;
+}
+
 /// huggingface.co/docs/sentence-transformers: of its modes the three that language models have.
 Pooling read_pooling(const std::string& path) {
   const MappedFile file(path);
   const JsonTree tree(file.text(), path, "llm.config");
+  const JsonTree::Value name = tree.root()["pooling_mode"];  // goes before the others
+  if (!name.is_null()) return pooling_named(name.text(), path);
   const auto is = [&](const char* mode) {
     return tree.root()[std::string("pooling_mode_") + mode].boolean_or(false);
   };
   for (const char* other : {"max_tokens", "mean_sqrt_len_tokens", "weightedmean_tokens"})
     if (is(other)) fail("llm.config", "{}: pooling_mode_{} is not supported", path, other);
+  if (is("cls_token") + is("lasttoken") + is("mean_tokens") > 1)
+    fail("llm.config", "{}: several modes, one behind the other, are not supported", path);
   return is("cls_token") ? Pooling::First : is("lasttoken") ? Pooling::Last : Pooling::Mean;
+}
+
+/// What sentence-transformers computes one after the other. Another layer behind the pooling
+/// (Dense) would give other embeddings.
+void check_modules(const std::string& path) {
+  const MappedFile file(path);
+  const JsonTree tree(file.text(), path, "llm.config");
+  for (const JsonTree::Value module : tree.root()) {
+    const std::string_view type = module["type"].text();
+    const std::string_view name = type.substr(type.rfind('.') + 1);
+    if (name != "Transformer" && name != "Pooling" && name != "Normalize")
+      fail("llm.config", "{}: a module of type {} is not supported", path, quoted_name(type));
+  }
 }
 
 /// transformers ends answers at those of generation_config.json: config.json of many a model for
@@ -45,9 +71,11 @@ void add_end_tokens(const std::string& path, Config& config) {
 Config read_folder_config(const std::string& folder) {
   const std::string path = folder + "/config.json", pooling = folder + "/1_Pooling/config.json";
   const std::string generation = folder + "/generation_config.json";
+  const std::string modules = folder + "/modules.json";
   const MappedFile description(path);
   Config config = read_config(description.text(), path);
   if (file_exists(generation)) add_end_tokens(generation, config);
+  if (file_exists(modules)) check_modules(modules);
   if (file_exists(pooling)) config.pooling = read_pooling(pooling);
   return config;
 }

@@ -2,8 +2,11 @@
 #include <nanobind/stl/function.h>
 #include <nanobind/stl/unique_ptr.h>
 
+#include <mutex>
+
 #include "weft/base/context.h"
 #include "weft/base/error.h"
+#include "weft/base/fork.h"
 #include "weft/io/cifar.h"
 #include "weft/io/csv.h"
 #include "weft/io/data_loader.h"
@@ -73,12 +76,15 @@ struct Batches {
   Batches& operator=(const Batches&) = delete;
 
   std::unique_ptr<DataLoader::Epoch> epoch;
+  std::mutex turn;  // of threads that share it
 };
 
 std::vector<Tensor> next_batch(Batches& batches) {
   std::optional<Batch> batch;
   {
-    const Released released;
+    const GilReleased released;
+    const std::lock_guard turn(batches.turn);
+    const BusyScope busy;  // not of a thread that waits for its turn: a fetch may fork
     batch = batches.epoch->next();
   }
   if (!batch) throw nb::stop_iteration();

@@ -77,6 +77,17 @@ void bind_variable(nb::module_& m) {
   method(
       v, "bind", [](const Variable& x, int64_t value) { return x.bind(value, CallSite()); },
       "value"_a, "This size with its value; a ValueError outside of [min, max].");
+  // Variables of one name and range are one, wherever they were made.
+  v.def(
+      "__reduce__",
+      [](nb::handle self) {
+        const Dim size = nb::inst_ptr<Variable>(self)->unbound();
+        NodeRef n = size.node();
+        return nb::make_tuple(self.type(),
+                              nb::make_tuple(std::string(n->text()), n->int_arg(0), n->int_arg(1),
+                                             nb::none(), n->int_arg(2)));
+      },
+      "Its name and range.");
 }
 
 }  // namespace

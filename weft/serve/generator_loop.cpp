@@ -143,8 +143,10 @@ void GeneratorLoop::embed_one() {
             outcome.code = code;
             outcome.error = message;
           });
-  // All places are taken: the next that is free is its own, as requests get theirs in step().
-  if (outcome.code == "llm.queue" && !running_.empty()) return embeddings_.push_front(std::move(e));
+  // All places are taken: the next that is free is its own, as requests get theirs in step(). One
+  // of a client that went is free after the next, where nothing runs any more.
+  if (outcome.code == "llm.queue" && !generator_.idle())
+    return embeddings_.push_front(std::move(e));
   if (outcome.kind == Outcome::Kind::Embeddings && e.done.size() < e.texts.size())
     return embeddings_.push_back(std::move(e));
   outcome.embeddings = std::move(e.done);

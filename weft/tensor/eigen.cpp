@@ -48,10 +48,12 @@ Tridiagonal tridiagonal(const Tensor& a) {
 
 Tensors eigen_of(const Tensor& given) {
   const int64_t n = given.size(-1);
-  const Tensor size = magnitude(given);
-  const Tridiagonal t = tridiagonal((given.tril() + given.tril(-1).T()) / size);
+  const Tensor lower = given.tril(), size = magnitude(lower);
+  const Tridiagonal t = tridiagonal((lower + given.tril(-1).T()) / size);
   const Eigen e = tridiagonal_eigen(t.diagonal, t.off);
-  return {e.values * size.squeeze(-1), n > 2 ? reflected(t.vectors, e.vectors) : e.vectors};
+  const Tensor vectors = n > 2 ? reflected(t.vectors, e.vectors) : e.vectors;
+  // The size of what is not finite is infinite, and 0 times that NaN.
+  return {e.values * size.squeeze(-1), vectors + size * 0};
 }
 
 /// Giles 2008, "Collected matrix derivative results", 3.1; nothing is asked of how vectors of equal

@@ -44,7 +44,7 @@ void require_devices(const Options& base, std::span<const std::string> names) {
   Context context(base);
   DeviceTable& table = context.get<DeviceTable>();
   for (const std::string& name : names)
-    if (!name.starts_with("CHECK:") && !table.has(name)) table.open(name);
+    if (!target_without_machine(context, name) && !table.has(name)) table.open(name);
 }
 
 }  // namespace

@@ -20,6 +20,17 @@ bool is_approximate(NodeRef n) { return is_alu(n->op) && has_trait(n->op, kAppro
 
 }  // namespace
 
+constexpr std::string_view kNoMachine = "CHECK:";
+
+std::optional<Target> target_without_machine(Context& context, std::string_view device) {
+  if (!device.starts_with(kNoMachine)) return {};
+  std::string name(device.substr(kNoMachine.size()));
+  std::ranges::transform(name, name.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+  });
+  return make_target(name, context);
+}
+
 bool is_exact(const RandomGraph& program) {
   std::vector<NodeRef> terms;
   for (NodeRef n : Toposort(program.roots)) {
@@ -91,17 +102,9 @@ std::string first_difference(std::span<const eval::Array> got,
   return {};
 }
 
-constexpr std::string_view kNoMachine = "CHECK:";
-
-/// "cuda" of CHECK:CUDA; the default device's target elsewhere.
 Target target_of(Context& context) {
-  std::string name = context.options().dev;
-  if (!name.starts_with(kNoMachine)) return context.get<DeviceTable>().default_device().target();
-  name.erase(0, kNoMachine.size());
-  std::ranges::transform(name, name.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-  });
-  return make_target(name, context);
+  if (auto target = target_without_machine(context, context.options().dev)) return *target;
+  return context.get<DeviceTable>().default_device().target();
 }
 
 /// Instruction by instruction before the machine does it: what goes astray in memory is an error

@@ -3,16 +3,19 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "weft/base/function_ref.h"
+#include "weft/target/target.h"
 #include "weft/trust/random_graph.h"
 
 namespace weft {
 
+class Context;
 struct Options;
 
 namespace trust {
@@ -32,6 +35,10 @@ struct Outcome {
 /// Whether every machine has to give the same bits: sums of floats are of integers that the dtype
 /// holds exactly in any order, and no function is approximate.
 bool is_exact(const RandomGraph& program);
+
+/// The target that CHECK:CUDA names, an Error where there is none of that name; nothing for another
+/// device.
+std::optional<Target> target_without_machine(Context& context, std::string_view device);
 
 /// Executes the kernels by instruction (checked_run.h), realizes the roots in a context of
 /// `options`, for each binding, and compares both with the oracle: bit

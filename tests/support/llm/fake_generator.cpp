@@ -123,9 +123,8 @@ RequestId FakeGenerator::submit(Request request) {
 
 void FakeGenerator::cancel(RequestId request) {
   const auto is_it = [&](const Running& r) { return r.id == request; };
-  if (std::erase_if(queue_, is_it) + std::erase_if(running_, is_it) != 0)
+  if (std::ranges::any_of(queue_, is_it) || std::ranges::any_of(running_, is_it))
     cancelled_.push_back(request);
-  note();
 }
 
 Progress FakeGenerator::advance(Running& r) {
@@ -167,8 +166,11 @@ std::vector<Progress> FakeGenerator::step() {
   if (break_steps) fail_runtime("llm.step", "the fake's step broke");
   std::this_thread::sleep_for(options.step_time);
   std::vector<Progress> all;
-  for (const RequestId id : std::exchange(cancelled_, {}))
-    all.push_back({id, {}, "", Finish::Cancelled, ""});
+  for (const RequestId id : std::exchange(cancelled_, {})) {
+    const auto is_it = [&](const Running& r) { return r.id == id; };
+    if (std::erase_if(queue_, is_it) + std::erase_if(running_, is_it) != 0)
+      all.push_back({id, {}, "", Finish::Cancelled, ""});
+  }
   while (running_.size() < options.places && !queue_.empty()) {
     running_.push_back(std::move(queue_.front()));
     queue_.pop_front();

@@ -1,4 +1,5 @@
 """Ema: an exponential moving average of a model's tensors, which often tests better than the model."""
+from functools import partial
 from typing import Any
 
 from weft import Tensor, _core
@@ -21,8 +22,21 @@ class Ema:
     and Juditsky 1992."""
 
     def __init__(self, model: Any, decay: float = 0.999, warm_up: bool = False) -> None:
-        self._core = _core.Ema(get_state_dict(model), decay, warm_up)
+        # A partial: get_state_dict() does not look into it, so that the model is not saved twice.
+        self._make = partial(_core.Ema, get_state_dict(model), decay, warm_up)
+        self._core = self._make()
         self.state = dict(self._core.state)
+
+    def __getstate__(self) -> Any:
+        """With the model's tensors: pickled together with the model they stay the model's own."""
+        return self._make, self.state
+
+    def __setstate__(self, members: Any) -> None:
+        self._make, kept = members
+        self._core = self._make()
+        self.state = dict(self._core.state)
+        for name, value in kept.items():
+            self.state[name].assign(value).realize()
 
     def update(self) -> None:
         self._core.update()

@@ -19,61 +19,75 @@ __all__ = ["LrScheduler", "ReduceOnPlateau", "Schedule", "constant", "cosine", "
 Schedule = Callable[[float, int], float]  # of the first rate and the number of steps
 
 
+class _Named:
+    """A schedule of the library's, with what makes it anew where it was pickled or copied."""
+
+    def __init__(self, name: str, *options: Any) -> None:
+        self._options = name, *options
+        self._rate = getattr(_core.schedules, name)(*options)
+
+    def __call__(self, first: float, steps: int) -> float:
+        return self._rate(first, steps)
+
+    def __reduce__(self) -> Any:
+        return _Named, self._options
+
+
 def constant() -> Schedule:
     """Always the first rate."""
-    return _core.schedules.constant()
+    return _Named("constant")
 
 
 def step_decay(every: int, gamma: float = 0.1) -> Schedule:
     """Times gamma every so many steps."""
-    return _core.schedules.step_decay(every, gamma)
+    return _Named("step_decay", every, gamma)
 
 
 def multi_step(at: Sequence[int], gamma: float = 0.1) -> Schedule:
     """Times gamma at these steps, which ascend."""
-    return _core.schedules.multi_step(at, gamma)
+    return _Named("multi_step", at, gamma)
 
 
 def exponential(gamma: float) -> Schedule:
     """Times gamma at each step."""
-    return _core.schedules.exponential(gamma)
+    return _Named("exponential", gamma)
 
 
 def linear(steps: int, start: float, end: float = 1.0) -> Schedule:
     """From start to end times the first rate over so many steps, then constant."""
-    return _core.schedules.linear(steps, start, end)
+    return _Named("linear", steps, start, end)
 
 
 def polynomial(steps: int, power: float = 1.0) -> Schedule:
     """Falls to 0 as (1 - t / steps)^power."""
-    return _core.schedules.polynomial(steps, power)
+    return _Named("polynomial", steps, power)
 
 
 def cosine(steps: int, least: float = 0.0) -> Schedule:
     """Falls to `least` as half a cosine, then stays (Loshchilov and Hutter 2017)."""
-    return _core.schedules.cosine(steps, least)
+    return _Named("cosine", steps, least)
 
 
 def cosine_restarts(cycle: int, factor: int = 1, least: float = 0.0) -> Schedule:
     """cosine() again and again, each cycle `factor` times as long as the one before."""
-    return _core.schedules.cosine_restarts(cycle, factor, least)
+    return _Named("cosine_restarts", cycle, factor, least)
 
 
 def one_cycle(peak: float, steps: int, rise: float = 0.3, start_divisor: float = 25.0, end_divisor: float = 1e4,
               cosine: bool = True) -> Schedule:
     """Up to `peak` for a share `rise` of the steps, and down again (Smith and Topin 2019); takes no notice of the
     first rate."""
-    return _core.schedules.one_cycle(peak, steps, rise, start_divisor, end_divisor, cosine)
+    return _Named("one_cycle", peak, steps, rise, start_divisor, end_divisor, cosine)
 
 
 def warmup(steps: int, then: Schedule, start: float = 0.0) -> Schedule:
     """Rises linearly from start times the first rate, after which `then` begins at its step 0."""
-    return _core.schedules.warmup(steps, then, start)
+    return _Named("warmup", steps, then, start)
 
 
 def in_sequence(schedules: Sequence[Schedule], milestones: Sequence[int]) -> Schedule:
     """Each schedule until its milestone, from its own step 0; one more schedule than milestones."""
-    return _core.schedules.in_sequence(schedules, milestones)
+    return _Named("in_sequence", schedules, milestones)
 
 
 class _Controller:
