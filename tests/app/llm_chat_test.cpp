@@ -156,6 +156,13 @@ TEST(LlmChat, SavesAndLoads) {
   EXPECT_NE(generator.prompt().find("one"), std::string::npos);
 }
 
+/// Whatever terminal the tests run on.
+Options an_editing_terminal() {
+  Options options = Options::from_environment();
+  options.term = "xterm";
+  return options;
+}
+
 /// A chat on a terminal of 40 columns, in a thread.
 class Terminal {
  public:
@@ -168,7 +175,7 @@ class Terminal {
     ::ioctl(slave_, TIOCSWINSZ, &size);
     thread_ = std::thread([this, history] {
       std::FILE* out = ::fdopen(::dup(slave_), "w");
-      Context context;
+      Context context(an_editing_terminal());
       LlmChatOptions options;
       options.history = history;
       code_ = run_llm_chat({context, out, out}, generator, options, slave_);
@@ -219,7 +226,7 @@ TEST(LlmChat, LeavesTheTerminalAsItWasWhenEnded) {
     ::tcgetattr(slave, &before);
     const pid_t child = ::fork();
     if (child == 0) {
-      Context context;
+      Context context(an_editing_terminal());
       llm::FakeGenerator generator;
       std::FILE* out = ::fdopen(slave, "w");
       ::_exit(run_llm_chat({context, out, out}, generator, {}, slave));
@@ -246,11 +253,11 @@ TEST(LlmChat, LeavesTheTerminalAsItWasWhenEnded) {
 /// A chat in a process of its own, on a terminal.
 class ChatProcess {
  public:
-  ChatProcess() {
+  explicit ChatProcess(const Options& options = an_editing_terminal()) {
     EXPECT_EQ(::openpty(&master_, &slave_, nullptr, nullptr, nullptr), 0);
     child_ = ::fork();
     if (child_ != 0) return;
-    Context context;
+    Context context(options);
     llm::FakeGenerator generator;
     std::FILE* out = ::fdopen(slave_, "w");
     ::_exit(run_llm_chat({context, out, out}, generator, {}, slave_));
@@ -297,6 +304,18 @@ TEST(LlmChat, EndsInTheMiddleOfAnAnswer) {
   chat.type("\r/exit\r");
   const int status = chat.status();
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM) << status;
+}
+
+TEST(LlmChat, WritesNothingButTextToADumbTerminal) {
+  Options options = an_editing_terminal();
+  options.term = "dumb";
+  const ChatProcess chat(options);
+  std::string all = chat.seen("> ");
+  chat.type("Hello\n");
+  all += chat.seen("re: Hello");
+  chat.type("/exit\n");
+  EXPECT_EQ(chat.status(), 0);
+  EXPECT_EQ(all.find('\033'), std::string::npos) << all;
 }
 
 TEST(InterruptScope, LeavesIgnoredSignalsAlone) {

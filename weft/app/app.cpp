@@ -266,7 +266,7 @@ int run_command(const CLI::App& app, CommandLine& line, std::FILE* out, std::FIL
   Context context(options_of(app, line));
   const ContextScope scope(context);
   const bool terminal = ::isatty(::fileno(out)) == 1;
-  Session session{context, out, err, line.json, terminal && context.options().no_color.empty()};
+  Session session{context, out, err, line.json, terminal && !context.options().plain()};
   return dispatch(app, line, session);
 }
 

@@ -101,7 +101,8 @@ class Chat {
         chat_(generator, options.sampling, options.max_tokens),
         lines_(in),
         editor_(in, ::fileno(session.out)),
-        terminal_(::isatty(in) == 1 && ::isatty(::fileno(session.out)) == 1) {
+        terminal_(::isatty(in) == 1 && ::isatty(::fileno(session.out)) == 1),
+        edits_(terminal_ && session.context.options().term != "dumb") {
     chat_.set_system(options.system);
     history_ = options.history;
     const std::string folder = session.context.options().state_directory();
@@ -137,8 +138,9 @@ class Chat {
   static const Command kCommands[];
 
   bool next_line(std::string& line) {
-    if (!terminal_) return lines_.read(line);
+    if (terminal_ && !edits_) session_.write("> ");
     std::fflush(session_.out);
+    if (!edits_) return lines_.read(line);
     while (true) {
       switch (editor_.read("> ", session_.green("> "), line)) {
         case LineEditor::Result::Line: return true;
@@ -197,7 +199,8 @@ class Chat {
   void help(std::string_view) {
     for (const Command& command : command_list())
       session_.print("{:<10} {}\n", command.name, command.what);
-    session_.write("A backslash at a line's end, or Alt-Enter, goes on in the next line.\n");
+    if (edits_)
+      session_.write("A backslash at a line's end, or Alt-Enter, goes on in the next line.\n");
   }
   void clear(std::string_view) { chat_.clear(); }
   void exit(std::string_view) { done_ = true; }
@@ -257,7 +260,7 @@ class Chat {
   static std::span<const Command> command_list();
 
   void load_history() {
-    if (!terminal_ || history_.empty() || !file_exists(history_)) return;
+    if (!edits_ || history_.empty() || !file_exists(history_)) return;
     try {
       const MappedFile file(history_);
       editor_.history().load(file.text());
@@ -266,7 +269,7 @@ class Chat {
     }
   }
   void save_history() {
-    if (!terminal_ || history_.empty() || editor_.history().lines().empty()) return;
+    if (!edits_ || history_.empty() || editor_.history().lines().empty()) return;
     try {
       if (const size_t slash = history_.rfind('/'); slash != std::string::npos)
         make_directories(history_.substr(0, slash), 0700);
@@ -281,7 +284,7 @@ class Chat {
   ChatSession chat_;
   LineReader lines_;
   LineEditor editor_;
-  bool terminal_, done_ = false, failed_ = false;
+  bool terminal_, edits_, done_ = false, failed_ = false;
   std::string history_;
 };
 

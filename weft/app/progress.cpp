@@ -29,7 +29,7 @@ ProgressBar::ProgressBar(std::string label, int64_t total, std::string unit, con
       unit_(std::move(unit)),
       total_(std::max<int64_t>(total, 1)),
       out_(out),
-      terminal_(out != nullptr && options.no_color.empty() && ::isatty(::fileno(out)) == 1),
+      terminal_(out != nullptr && !options.plain() && ::isatty(::fileno(out)) == 1),
       start_ns_(now_ns()) {
   drawn_ns_ = terminal_ ? 0 : start_ns_;
 }

@@ -24,6 +24,9 @@ struct Options {
   // Its value, as text that set() takes.
   std::string text(std::string_view name) const;
 
+  // Whether a terminal is to get nothing but text: NO_COLOR is set, or TERM is dumb.
+  bool plain() const { return !no_color.empty() || term == "dumb"; }
+
   // cache_dir, or where the XDG specification puts it; empty when there is no home at all.
   std::string cache_directory() const;
   // Where the XDG specification puts what is kept between runs; empty when there is no home at all.
