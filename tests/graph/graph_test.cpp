@@ -8,6 +8,7 @@
 #include "tests/support/small_stack.h"
 #include "weft/base/error.h"
 #include "weft/graph/binary.h"
+#include "weft/graph/node_map.h"
 #include "weft/graph/parse.h"
 #include "weft/graph/print.h"
 #include "weft/graph/verify.h"
@@ -35,6 +36,21 @@ TEST(Graph, EqualNodesAreOne) {
   EXPECT_NE(g.constant(Value::of(DType::F32, 1)), g.constant(Value::of(DType::F64, 1)));
   EXPECT_NE(g.variable("n", 1, 8), g.variable("m", 1, 8));
   EXPECT_NE(g.variable("n", 1, 8), g.variable("n", 1, 9));
+}
+
+/// Whoever holds a value while others are looked for: only new keys move what is there.
+TEST(NodeMaps, KeepValuesWhereTheyAreWhileNoneIsAdded) {
+  Graph g;
+  NodeMap<int> map;
+  std::vector<NodeRef> keys;
+  for (int i = 0; i < 200; ++i) {
+    keys.push_back(g.index(i));
+    int* const newest = &map[keys.back()];
+    *newest = i;
+    for (int k = 0; k <= i; ++k) ASSERT_EQ(map[keys[static_cast<size_t>(k)]], k);
+    ASSERT_EQ(&map[keys.back()], newest) << "of " << i + 1;
+  }
+  EXPECT_EQ(map.size(), 200U);
 }
 
 TEST(Graph, ConstantsFold) {

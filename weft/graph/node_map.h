@@ -45,14 +45,19 @@ class FlatMap {
     return place;
   }
 
+  /// Inserts where it is new; only then do the others move.
   T& operator[](Key key) {
-    if ((size_ + 1) * 4 > slots_.size() * 3) rehash(slots_.empty() ? 16 : slots_.size() * 2);
-    Slot& s = slots_[locate(key)];
-    if (!s.key) {
-      s.key = key;
+    if (slots_.empty()) rehash(16);
+    size_t i = locate(key);
+    if (!slots_[i].key) {
+      if ((size_ + 1) * 4 > slots_.size() * 3) {
+        rehash(slots_.size() * 2);
+        i = locate(key);
+      }
+      slots_[i].key = key;
       ++size_;
     }
-    return s.value;
+    return slots_[i].value;
   }
 
   size_t size() const { return size_; }

@@ -13,7 +13,7 @@ namespace weft {
 /// many kernels want is not looked for among all of theirs.
 int Planner::find_use(NodeRef n, int kernel, const Access& access) {
   constexpr size_t kFew = 16;
-  const std::vector<Use>& list = uses[n];
+  const std::vector<Use>& list = uses.at(n);
   const auto is_it = [&](int i) {
     const Use& d = list[static_cast<size_t>(i)];
     return d.kernel == kernel && d.access.valid == access.valid && d.access.index == access.index;
