@@ -82,6 +82,14 @@ TEST_F(RowProducts, FewRowsByAMatrixBeyondCachesCarryTheirSums) {
   EXPECT_EQ(rounds(product(16, 256, 1024)), 8);
 }
 
+/// What is multiplied by one number has no rows to tell apart: the gradient of a product's sum.
+TEST_F(RowProducts, OneNumberTimesAMatrixIsNone) {
+  NodeRef many = b_.broadcast(b_.param(1, {256, 512}), {1, 256, 512}, {40, 256, 512});
+  NodeRef sum = b_.reduce(g_.mul(many, b_.constant(1.5)), Fold::Add, {1});
+  EXPECT_EQ(rounds(sum), 0);
+  check({{sum}}, 1e-4, options_);
+}
+
 /// More rows than that read a large matrix packed, block by block, as all of it would be written to
 /// memory; columns that are no whole number of panels are never packed otherwise.
 TEST_F(RowProducts, BlocksOfAMatrixBeyondCachesArePackedInTurn) {

@@ -24,12 +24,14 @@ Reading::Reading(Graph& g, NodeRef x) : of(x) {
 }
 
 bool Reading::lies_along(Graph& g, size_t axis) const {
-  return of->rank() > 0 && moving_axis(g, at, along[axis]) == static_cast<int>(of->rank()) - 1;
+  return axis < along.size() && of->rank() > 0 &&
+         moving_axis(g, at, along[axis]) == static_cast<int>(of->rank()) - 1;
 }
 
 double Reading::elements() const { return iterations(used_ranges(at.index, along)); }
 
 bool walks_down_rows(Graph& g, const Reading& operand, size_t axis) {
+  if (axis >= operand.along.size()) return false;  // one number
   const NodeRef of = operand.of;
   const int inner = static_cast<int>(of->rank()) - 1,
             down = moving_axis(g, operand.at, operand.along[axis]);

@@ -153,6 +153,8 @@ bool is_row_product(Graph& g, NodeRef reduce, const Target& target, const Consta
   if (fold_of(reduce) != Fold::Add || !is_product(x->op) || reduce_axes(reduce).size() != 1 ||
       !is_static(x))
     return false;
+  // By one number there are no rows to tell apart.
+  if (std::ranges::any_of(x->src(), [](NodeRef s) { return s->rank() == 0; })) return false;
   const auto summed = static_cast<size_t>(reduce_axes(reduce)[0]);
   if (x->dim(summed)->vmin < 2 * kChunkOfItems) return false;
   for (NodeRef operand : {x->src(0), x->src(1)}) {
