@@ -141,4 +141,16 @@ inline size_t count(const LinearProgram& program, Op op) {
   return n;
 }
 
+/// What a lowered kernel of this target computes, beside the kernel's own meaning.
+inline LinearProgram expect_same_on(const Target& target, const Kernel& kernel,
+                                    const Buffers& buffers) {
+  const LinearProgram program = lower_kernel(kernel, target);
+  verify_program(program, "lower");
+  const Buffers want = run_kernel(kernel.sink, buffers), got = run_program(program, buffers);
+  for (size_t slot = 0; slot < want.size(); ++slot)
+    for (size_t i = 0; i < want[slot].size(); ++i)
+      EXPECT_TRUE(same_value(want[slot][i], got[slot][i])) << "p" << slot << "[" << i << "]";
+  return program;
+}
+
 }  // namespace weft::test

@@ -115,6 +115,9 @@ constexpr Pass<State> kPasses[] = {
      unroll_left},
     {"lower.vectorise", "vector ranges are gone: there are lanes", rewrite<lower::vectorise>,
      vector_left},
+    Pass<State>{"lower.join_loads", "short vectors side by side that are spread are loaded as one",
+                rewrite<lower::join_loads>}
+        .as_optional(),
     {"lower.tile_products", "sums over tile ranges are products of tiles, or loops",
      rewrite<lower::tile_products>, tile_left},
     Pass<State>{"lower.continue_folds",

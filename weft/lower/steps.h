@@ -35,6 +35,9 @@ NodeRef transpose_loads(Graph& g, NodeRef sink, std::span<const NodeRef> gathere
 /// The other way round, of stores to param memory: vectors whose lanes go to one row each, where
 /// others go beside them, become pieces of these rows.
 NodeRef transpose_stores(Graph& g, NodeRef sink, const Target& target);
+/// Short vectors that are loaded side by side, and whose lanes are spread over longer ones, are
+/// loaded as one.
+NodeRef join_loads(Graph& g, Analysis& of, const Target& target);
 /// Tile ranges are gone: sums over them are a matrix unit's, or loops.
 NodeRef tile_products(Graph& g, Analysis& of, const Target& target);
 /// Of reductions in two loops, the second goes on with the accumulators of the first.

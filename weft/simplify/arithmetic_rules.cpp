@@ -106,6 +106,11 @@ constexpr Rule kShiftRules[] = {
     rule("shr.consts", (x >> c0) >> c1, x >> (c0 + c1), c0 >= 0 && c1 >= 0 && c0 + c1 < bits(x),
          kBits),
     rule("shl.of_shr", (x >> c0) << c0, x&(Pat(-1) << c0), c0 >= 0 && c0 < bits(x), kBits),
+    // Bits that are moved down, taken and moved up again: once, by the difference.
+    rule("shl.of_taken", ((x >> c0) & c1) << c2, (x << (c2 - c0)) & (c1 << c2),
+         c0 >= 0 && c0 <= c2 && c2 < bits(x), kBits),
+    rule("shl.of_taken_above", ((x >> c0) & c1) << c2, (x >> (c0 - c2)) & (c1 << c2),
+         c2 >= 0 && c2 < c0 && c0 < bits(x), kBits),
 };
 // clang-format on
 

@@ -132,10 +132,18 @@ class Search {
 
   NodeMap<Ahead> run() {
     for (NodeRef n : program_.code) visit(n);
-    return std::move(found_);
+    NodeMap<Ahead> out;
+    for (NodeRef n : program_.code)
+      if (const Ahead* ahead = found_.find(n); ahead && !is_brought(n, *ahead)) out.set(n, *ahead);
+    return out;
   }
 
  private:
+  /// A buffer of which each iteration of a loop fetches so much that all `bytes` of an item come.
+  struct Pieces {
+    NodeRef memory, loop;
+    int64_t bytes;
+  };
   /// A loop that is open.
   struct Loop {
     NodeRef range;
@@ -212,12 +220,19 @@ class Search {
   /// The first load of a buffer fetches for all.
   void next_piece(NodeRef n, int64_t bytes, int64_t steps) {
     NodeRef loop = loops_.back().range;
-    for (const auto& [memory, in] : pieces_)
-      if (memory == n->src(0) && in == loop) return;
-    pieces_.emplace_back(n->src(0), loop);
+    for (const Pieces& p : pieces_)
+      if (p.memory == n->src(0) && p.loop == loop) return;
+    pieces_.push_back({n->src(0), loop, bytes});
     const int64_t each = bytes / steps, step = slopes_.along(n->src(1), loop) * size_of(n);
     found_.set(
         n, {bytes, bytes > kNear, loop, (each + Machine::kLine - 1) / Machine::kLine, each - step});
+  }
+
+  /// Pieces are all of an item: what else is read of it comes with them.
+  bool is_brought(NodeRef n, const Ahead& ahead) const {
+    return ahead.lines == 0 && std::ranges::any_of(pieces_, [&](const Pieces& p) {
+             return p.memory == n->src(0) && p.bytes == ahead.bytes;
+           });
   }
 
   void close() {
@@ -254,7 +269,7 @@ class Search {
   std::vector<Loop> loops_;
   NodeMap<size_t> declared_;  // of each register, the loops open there
   NodeMap<bool> folds_;
-  std::vector<std::pair<NodeRef, NodeRef>> pieces_;  // buffers and loops that are fetched for
+  std::vector<Pieces> pieces_;
   NodeMap<Ahead> found_;
 };
 
