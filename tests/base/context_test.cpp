@@ -94,5 +94,18 @@ TEST(Context, LogGoesToTheSinkAtItsLevel) {
   EXPECT_EQ(lines, "kernel 1|");
 }
 
+TEST(Context, LogThatCannotBeWrittenSaysSoOnceAndGoesToStderr) {
+  Options options;
+  options.debug = 1;
+  options.log = "/nowhere/weft.log";
+  Context context(options);
+  ::testing::internal::CaptureStderr();
+  log_at(context, 1, "first");
+  log_at(context, 1, "second");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
+            "weft: WEFT_LOG: /nowhere/weft.log: No such file or directory; log lines go to "
+            "stderr\nfirst\nsecond\n");
+}
+
 }  // namespace
 }  // namespace weft

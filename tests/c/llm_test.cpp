@@ -224,6 +224,7 @@ TEST_F(CLlmTest, RefusesWhatCannotBe) {
   options.slots = 100000, options_refused("100000 slots: at most 4096");
   options.cache = WEFT_I16, options_refused("a cache of dtype 3");
   options.struct_size = 0, options_refused("WEFT_STRUCT");
+  options.reserved = 1, options_refused("reserved bits");
 
   LanguageModel model(context, path());
   const int32_t tokens[] = {1, 2, 600};

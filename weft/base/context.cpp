@@ -1,6 +1,9 @@
 #include "weft/base/context.h"
 
+#include <atomic>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <mutex>
 #include <vector>
 
@@ -94,7 +97,13 @@ void log_line(Context& context, std::string_view line) {
   if (sink.write != nullptr) return sink.write(sink.user, line);
   const std::string& path = context.options().log;
   std::FILE* file = path.empty() ? stderr : std::fopen(path.c_str(), "ae");
-  if (file == nullptr) file = stderr;
+  if (file == nullptr) {
+    static std::atomic<bool> told = false;
+    if (!told.exchange(true))
+      std::fprintf(stderr, "weft: WEFT_LOG: %s: %s; log lines go to stderr\n", path.c_str(),
+                   std::strerror(errno));
+    file = stderr;
+  }
   std::fprintf(file, "%.*s\n", static_cast<int>(line.size()), line.data());
   if (file != stderr) std::fclose(file);
 }

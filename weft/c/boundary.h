@@ -86,6 +86,8 @@ T read_struct(const char* what, const T* from, size_t least) {
     if (bytes[i] != 0)
       refuse("struct", "{} has fields of a newer version that are not 0: this is ABI version {}",
              what, WEFT_ABI_VERSION);
+  if constexpr (requires { out.reserved; })
+    if (out.reserved != 0) refuse("struct", "{} has reserved bits that are not 0", what);
   return out;
 }
 

@@ -65,9 +65,9 @@ class LoadJoiner {
   static bool spreads(NodeRef n) {
     if (n->op != Op::Vec || n->src(0)->op != Op::Lane) return false;
     NodeRef of = n->src(0)->src(0);
-    return of->lanes < n->lanes && std::ranges::all_of(n->src(), [&](NodeRef s) {
-             return s->op == Op::Lane && s->src(0) == of;
-           });
+    return of->lanes < n->lanes &&
+           std::ranges::all_of(
+               n->src(), [&](NodeRef s) { return s->op == Op::Lane && s->src(0) == of; });
   }
 
   /// Vectors that `n` reads other than to spread them, or in an elementwise operation of which that

@@ -1,6 +1,7 @@
 #include "weft/schedule/reading.h"
 
 #include "weft/schedule/plan.h"
+#include "weft/target/target.h"
 
 namespace weft {
 namespace {
@@ -40,6 +41,11 @@ bool walks_down_rows(Graph& g, const Reading& operand, size_t axis) {
   for (size_t a = 0; a < operand.along.size(); ++a)
     if (a != axis && operand.lies_along(g, a)) return true;
   return false;
+}
+
+bool makes_large_tiles(const Target& target) {
+  constexpr int kManyRegisters = 32;
+  return target.vector_registers >= kManyRegisters || target.canonical;
 }
 
 }  // namespace weft

@@ -6,6 +6,8 @@
 
 namespace weft {
 
+struct Target;
+
 /// What is read for a value: what its movement ops move.
 NodeRef moved(NodeRef n);
 
@@ -26,5 +28,9 @@ struct Reading {
 /// Of an operand of a product that is summed along `axis`: whether that walks down its rows, which
 /// lie along another axis and are long.
 bool walks_down_rows(Graph& g, const Reading& operand, size_t axis);
+
+/// Whether a tile of a product has many sums, which takes many registers; one order of sums, which
+/// every machine takes, is of such tiles.
+bool makes_large_tiles(const Target& target);
 
 }  // namespace weft

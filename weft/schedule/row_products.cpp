@@ -19,7 +19,6 @@ namespace {
 // where L3 is far (64 x 3072 x 5000: 8.3 instead of 10.7).
 constexpr int64_t kRunsInL2 = 512, kShortestRun = 1024;  // bytes
 constexpr double kStreamed = 64, kFewStreamed = 32;
-constexpr int kManyRegisters = 32;
 // Rows of the matrix that are multiplied at once: as many as prefetchers know streams. (64 took up
 // to twice as long for 10 to 32 rows by 4096 x 4096 on Granite Rapids, and 1.5 times for 48 rows by
 // 8192 x 8192; on Zen a twentieth less for 64.) Without vectors it is a GPU's, to which a launch
@@ -40,7 +39,7 @@ constexpr double kFewRows = 15, kFarL3 = 12;
 // rows on that is little, and from half as many on beside a matrix less than kLarge times L2 (512 x
 // 2048 x 2048: 12.2 ms, and 13.7 by blocks). Columns that are no whole number of panels are not
 // packed otherwise, so that any number of rows is better off (1024 x 3072 x 5000: 208 -> 101 ms).
-constexpr int64_t kPackedChunk = 512, kPartOfL2 = 2, kFewestPanels = 4;
+constexpr int64_t kPackedChunk = 512, kPackedChunkOfFew = 1024, kPartOfL2 = 2, kFewestPanels = 4;
 constexpr double kMostPacked = 512, kLarge = 32;
 constexpr int64_t kPage = 4096;
 
@@ -76,8 +75,7 @@ bool is_far(const Machine& machine) { return machine.l3().bytes_per_cycle < kFar
 bool has_vectors(const Target& target) { return target.vector_bits > 0 || target.canonical; }
 
 double most_streamed(const Target& target) {
-  const bool many = target.vector_registers >= kManyRegisters || target.canonical;
-  return many && !is_far(target.machine) ? kStreamed : kFewStreamed;
+  return makes_large_tiles(target) && !is_far(target.machine) ? kStreamed : kFewStreamed;
 }
 
 /// Whether reading the matrix once is what takes the time, and what else would be done is more.
@@ -136,7 +134,8 @@ Cut packed_cut(Graph& g, const RowProduct& p, const Target& target) {
   const bool cached =
       !is_far(target.machine) && 2 * bytes <= static_cast<double>(target.machine.l3().bytes);
   if (cached || pays_whole(p, bytes, target.machine)) return {};
-  const int64_t chunk = all / ((all + kPackedChunk - 1) / kPackedChunk);
+  const int64_t longest = makes_large_tiles(target) ? kPackedChunk : kPackedChunkOfFew;
+  const int64_t chunk = all / ((all + longest - 1) / longest);
   const int64_t block = target.machine.l2().bytes / kPartOfL2;
   const int64_t most = std::max(least, block / (chunk * p.item()));
   return {chunk, width_of(p, most / 2, most), panel};
