@@ -459,6 +459,11 @@ TEST_F(ScheduleTest, LongProductsOfLargeMatricesAreSummedBlockByBlock) {
   testing::RunOptions options;
   options.target = &small;
   check(product(132, 50, 132), 1e-5, options);
+  small.vector_registers = 16;  // tiles are small, and blocks of 1024 elements at least
+  EXPECT_EQ(sums(132, 2048, 132), 1);
+  EXPECT_EQ(sums(132, 2500, 132), 3);
+  check(product(132, 2500, 132), 1e-4, options);
+  small.vector_registers = 32;
   small.vector_bits = 0;  // a GPU's
   EXPECT_EQ(sums(132, 50, 132), 1);
   small.canonical = true;  // sums as every machine takes them

@@ -41,7 +41,7 @@ constexpr double kVectorsOfRows = 128;
 // Small tiles of vectors of columns want them long, and of fewer columns (F16 on a Zen 3, 256 rows
 // by 2048 x 8192: 54 to 60 ms, and 51 to 60 of 32 columns, 1024 rows: 216 to 231, and 195 to 214;
 // of vectors of rows 64 rows take a tenth longer so).
-constexpr int64_t kPartOfL2 = 4, kColumns = 64, kColumnsOfSmall = 32, kAligned = 256;
+constexpr int64_t kPartOfL2 = 4, kColumns = 64, kColumnsOfSmallTiles = 32, kAligned = 256;
 
 struct DecodedProduct {
   NodeRef sum, product, matrix;
@@ -197,7 +197,8 @@ class ColumnBlocks {
     const double rows =
         largest_numel(p.product->shape->span()) / largest_numel(moved(p.matrix)->shape->span());
     along_rows_ = unit_ || (is_static(p.product) && rows <= kVectorsOfRows);
-    width_ = std::min(along_rows_ || makes_large_tiles(target) ? kColumns : kColumnsOfSmall, all_);
+    width_ =
+        std::min(along_rows_ || makes_large_tiles(target) ? kColumns : kColumnsOfSmallTiles, all_);
     const int width = unit_ ? 32 / unit_->depth : bits(p.product->dtype);
     const int64_t block = target.machine.l2().bytes / kPartOfL2 * 8 / width;
     chunk_ = largest_divisor(sum, kAligned, block / width_);

@@ -39,7 +39,8 @@ constexpr double kFewRows = 15, kFarL3 = 12;
 // rows on that is little, and from half as many on beside a matrix less than kLarge times L2 (512 x
 // 2048 x 2048: 12.2 ms, and 13.7 by blocks). Columns that are no whole number of panels are not
 // packed otherwise, so that any number of rows is better off (1024 x 3072 x 5000: 208 -> 101 ms).
-constexpr int64_t kPackedChunk = 512, kPackedChunkOfFew = 1024, kPartOfL2 = 2, kFewestPanels = 4;
+constexpr int64_t kPackedChunk = 512, kPackedChunkOfSmallTiles = 1024, kPartOfL2 = 2,
+                  kFewestPanels = 4;
 constexpr double kMostPacked = 512, kLarge = 32;
 constexpr int64_t kPage = 4096;
 
@@ -134,7 +135,7 @@ Cut packed_cut(Graph& g, const RowProduct& p, const Target& target) {
   const bool cached =
       !is_far(target.machine) && 2 * bytes <= static_cast<double>(target.machine.l3().bytes);
   if (cached || pays_whole(p, bytes, target.machine)) return {};
-  const int64_t longest = makes_large_tiles(target) ? kPackedChunk : kPackedChunkOfFew;
+  const int64_t longest = makes_large_tiles(target) ? kPackedChunk : kPackedChunkOfSmallTiles;
   const int64_t chunk = all / ((all + longest - 1) / longest);
   const int64_t block = target.machine.l2().bytes / kPartOfL2;
   const int64_t most = std::max(least, block / (chunk * p.item()));

@@ -50,7 +50,7 @@ constexpr int64_t kBlockOfL2 = 256, kMostBlocks = 16;
 // or a quarter of those of 256 (Zen 3, three turns, blocks of 512, 1024, 2048 in f32: 4096 x 4096 x
 // 4096 837 to 939, 772 to 825, 784 to 848 ms, 2048 117, 102, 100; of 256, 512, 1024 in f64: 2048
 // 291 to 320, 251 to 266, 210 to 217 ms).
-constexpr int64_t kBlockOfFew = 1024;
+constexpr int64_t kBlockOfSmallTiles = 1024;
 // Columns in tiles fill half of L2 (optimize/cost.cpp): with blocks of this part of it there are
 // 256 of them, for each of which a row that comes from L3 is multiplied.
 constexpr int64_t kTileBlockOfL2 = 512;
@@ -158,7 +158,7 @@ Split blocks_for_cache(Graph& g, NodeRef reduce, const Target& target) {
   constexpr int64_t kWhole = 16;  // lanes, so that blocks begin where vectors may
   const bool tiles = target.tile_unit(x->op) != nullptr;
   const int64_t least = std::max(
-      makes_large_tiles(target) ? kWhole : kBlockOfFew,
+      makes_large_tiles(target) ? kWhole : kBlockOfSmallTiles,
       target.machine.l2().bytes / (tiles ? kTileBlockOfL2 : kBlockOfL2) * 8 / bits(x->dtype));
   // Without vectors it is a GPU's, which has caches of its own; but one order of sums is one order.
   if ((target.vector_bits == 0 && !target.canonical) || all <= (tiles ? 1 : 2) * least) return {};
