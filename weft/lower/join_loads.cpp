@@ -23,12 +23,12 @@ class LoadJoiner {
   LoadJoiner(Graph& g, const Target& target) : g_(g), most_(target.lanes(DType::F32)) {}
 
   /// False where there is nothing to join.
-  bool find(NodeRef sink) {
-    const Toposort order(sink);
+  bool find(std::span<const NodeRef> order) {
+    if (std::ranges::count_if(order, [&](NodeRef n) { return is_short(n); }) < 2) return false;
     NodeMap<bool> written, whole;
     for (NodeRef n : order)
       if (n->op == Op::Store) written.set(n->src(0), true);
-    for (size_t i = order.size(); i-- > 0;) mark_whole(order.nodes()[i], whole);
+    for (size_t i = order.size(); i-- > 0;) mark_whole(order[i], whole);
     for (NodeRef n : order)
       if (is_short(n) && !whole.contains(n) && !written.contains(n->src(0))) add(n);
     for (std::vector<Placed>& loads : groups_) join_all(loads);
@@ -147,7 +147,7 @@ class LoadJoiner {
 NodeRef join_loads(Graph& g, Analysis& of, const Target& target) {
   if (target.lanes(DType::F32) < 4) return of.sink();
   LoadJoiner joiner(g, target);
-  if (!joiner.find(of.sink())) return of.sink();
+  if (!joiner.find(of.order().nodes())) return of.sink();
   const NodeRef roots[] = {of.sink()};
   return rebuild_all(
       roots, [&](NodeRef n, std::span<const NodeRef> src) { return joiner.made(n, src); })[0];
