@@ -53,6 +53,21 @@ TEST(JoinLoads, OfGroupsSideBySideIsOne) {
   }
 }
 
+/// No longer than what they are spread over: that is as long as vectors of the widest numbers are.
+TEST(JoinLoads, AreNoLongerThanVectors) {
+  KernelBuilder k;
+  NodeRef u = k.range(kGroups, 0, Binding::Unroll), v = k.range(4, 1, Binding::Vector);
+  NodeRef at = k.g.add(k.g.mul(u, k.index(2)), k.g.idiv(v, k.index(2)));
+  NodeRef x = k.g.cast(k.load(k.param(1, DType::I8, 2 * kGroups), at), DType::F64);
+  k.store(k.param(0, DType::F64, 4 * kGroups), k.g.add(k.g.mul(u, k.index(4)), v), x);
+  Buffers buffers(2);
+  buffers[0].resize(4 * kGroups, Value::of(DType::F64, 0));
+  for (int64_t i = 0; i < 2 * kGroups; ++i) buffers[1].push_back(Value::of(DType::I8, i - 3));
+  const LinearProgram p = expect_same_on(target_with_tiles(), k.kernel(), buffers);
+  EXPECT_EQ(loads_of(p, 1, 4), 2U);
+  EXPECT_EQ(loads_of(p, 1, 8), 0U);
+}
+
 TEST(JoinLoads, OfGroupsApartStaysAsItIs) {
   const LinearProgram p =
       expect_same_on(target_with_tiles(), scaled(DType::I8, 3), numbers(DType::I8, 3));

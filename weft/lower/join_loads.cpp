@@ -25,12 +25,12 @@ class LoadJoiner {
   /// False where there is nothing to join.
   bool find(std::span<const NodeRef> order) {
     if (std::ranges::count_if(order, [&](NodeRef n) { return is_short(n); }) < 2) return false;
-    NodeMap<bool> written, whole;
+    NodeMap<bool> written;
     for (NodeRef n : order)
       if (n->op == Op::Store) written.set(n->src(0), true);
-    for (size_t i = order.size(); i-- > 0;) mark_whole(order[i], whole);
+    for (size_t i = order.size(); i-- > 0;) note_reads(order[i]);
     for (NodeRef n : order)
-      if (is_short(n) && !whole.contains(n) && !written.contains(n->src(0))) add(n);
+      if (is_short(n) && 2 * n->lanes <= spread_over(n) && !written.contains(n->src(0))) add(n);
     for (std::vector<Placed>& loads : groups_) join_all(loads);
     return joined_.size() > 0;
   }
@@ -49,8 +49,9 @@ class LoadJoiner {
     NodeRef of;
     size_t first;
   };
-  /// Loads of one dtype and length from one buffer, as far as they differ by constants.
-  using Key = std::tuple<NodeRef, NodeRef, DType, uint16_t>;
+  /// Loads of one dtype and length from one buffer, as far as they differ by constants, and the
+  /// lanes of what they are spread over.
+  using Key = std::tuple<NodeRef, NodeRef, DType, uint16_t, uint16_t>;
   struct Placed {
     int64_t at;
     NodeRef load;
@@ -70,20 +71,28 @@ class LoadJoiner {
                n->src(), [&](NodeRef s) { return s->op == Op::Lane && s->src(0) == of; });
   }
 
-  /// Vectors that `n` reads other than to spread them, or in an elementwise operation of which that
-  /// is all that is read, are marked.
-  static void mark_whole(NodeRef n, NodeMap<bool>& whole) {
-    const bool passes = is_alu(n->op) && !whole.contains(n), spread = spreads(n);
+  /// The least number of lanes that a vector is spread over, or that what elementwise operations
+  /// make of it is: as long as the longest vectors of the widest of these numbers. 0 where it is
+  /// read otherwise, too.
+  uint16_t spread_over(NodeRef n) const {
+    const uint16_t* found = spread_over_.find(n);
+    return found ? *found : 0;
+  }
+  void note(NodeRef n, uint16_t lanes) {
+    uint16_t* found = spread_over_.find(n);
+    spread_over_.set(n, found ? std::min(*found, lanes) : lanes);
+  }
+  void note_reads(NodeRef n) {
+    const uint16_t spread = spreads(n) ? n->lanes : 0, passed = is_alu(n->op) ? spread_over(n) : 0;
     for (NodeRef s : n->src()) {
-      if (s->op == Op::Lane && !spread) whole.set(s->src(0), true);
-      if (s->lanes > 1 && n->op != Op::Lane && !(passes && n->lanes == s->lanes))
-        whole.set(s, true);
+      if (s->op == Op::Lane) note(s->src(0), spread);
+      if (s->lanes > 1 && n->op != Op::Lane) note(s, n->lanes == s->lanes ? passed : 0);
     }
   }
 
   void add(NodeRef n) {
     const Offset offset = split_offset(g_, n->src(1));
-    const Key key{n->src(0), offset.rest, n->dtype, n->lanes};
+    const Key key{n->src(0), offset.rest, n->dtype, n->lanes, spread_over(n)};
     const auto [found, is_new] = group_of_.try_emplace(key, groups_.size());
     if (is_new) groups_.emplace_back();
     groups_[found->second].push_back({offset.constant, n});
@@ -97,7 +106,7 @@ class LoadJoiner {
       size_t count = 1;
       while (i + count < loads.size() && loads[i + count].at == loads[i + count - 1].at + step)
         ++count;
-      count = std::min(std::bit_floor(count), static_cast<size_t>(most_ / one->lanes));
+      count = std::bit_floor(std::min(count, size_t{spread_over(one)} / one->lanes));
       if (count > 1) join(std::span(loads).subspan(i, count));
       i += count;
     }
@@ -136,6 +145,7 @@ class LoadJoiner {
 
   Graph& g_;
   const int most_;
+  NodeMap<uint16_t> spread_over_;
   std::map<Key, size_t> group_of_;
   std::vector<std::vector<Placed>> groups_;  // as they are met
   NodeMap<Part> joined_;                     // loads
