@@ -3,7 +3,9 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <mutex>
+#include <ranges>
 #include <shared_mutex>
 #include <utility>
 #include <vector>
@@ -14,11 +16,26 @@ namespace {
 
 /// The process forks, not a Context: besides C's handles the one list that is the process's.
 struct Registry {
+  // One fork at a time has it; shared by the threads with a BusyScope. Taken before the list.
+  std::shared_mutex busy;
+  // Of the list. Who forks has it from when all locks are taken, and never while it waits for one:
+  // whoever holds that may be about to make another.
   std::recursive_mutex mutex;
-  std::vector<ForkLock*> locks;  // by order
-  std::shared_mutex busy;        // shared by the threads with a BusyScope
+  std::condition_variable_any given_back;
+  struct Entry {
+    ForkLock* lock;
+    ForkLock::Order order;
+    bool taken = false;  // by the thread that forks
+  };
+  std::vector<Entry> locks;  // by order
 
   static void take();
+  std::vector<Entry>::iterator find(const ForkLock* lock) {
+    return std::ranges::find(locks, lock, &Entry::lock);
+  }
+  bool try_take_all();
+  void give_back();
+  void let_go_of_busy();
 
   Registry() {
     ::pthread_atfork(&Registry::take, give_back_fork_locks_in_parent, make_new_fork_locks_in_child);
@@ -35,16 +52,18 @@ thread_local int t_busy = 0;   // its BusyScopes
 
 }  // namespace
 
-ForkLock::ForkLock(Order order) : order_(order) {
+ForkLock::Registration::Registration(ForkLock& lock, Order order) : lock_(lock) {
   Registry& r = registry();
-  std::lock_guard lock(r.mutex);
-  r.locks.insert(std::ranges::upper_bound(r.locks, order, {}, &ForkLock::order), this);
+  std::lock_guard guard(r.mutex);
+  r.locks.insert(std::ranges::upper_bound(r.locks, order, {}, &Registry::Entry::order),
+                 {&lock, order});
 }
 
-ForkLock::~ForkLock() {
+ForkLock::Registration::~Registration() {
   Registry& r = registry();
-  std::lock_guard lock(r.mutex);
-  std::erase(r.locks, this);
+  std::unique_lock guard(r.mutex);
+  if (t_taken == 0) r.given_back.wait(guard, [&] { return !r.find(&lock_)->taken; });
+  r.locks.erase(r.find(&lock_));
 }
 
 BusyScope::BusyScope() {
@@ -65,54 +84,84 @@ IdleScope::~IdleScope() {
 void Registry::take() {
   if (t_taken++ > 0) return;
   Registry& r = registry();
-  r.mutex.lock();
   if (t_busy > 0) r.busy.unlock_shared();
   r.busy.lock();
-  for (ForkLock* l : r.locks) l->before_fork();
+  r.mutex.lock();
+  for (ForkLock::Order last = {};;) {
+    const auto next = std::ranges::find(r.locks, false, &Entry::taken);
+    if (next == r.locks.end()) return;
+    if (next->order < last) {
+      // A new one: its maker may have it and wait for one of those that were taken.
+      r.give_back();
+      last = {};
+      continue;
+    }
+    last = next->order;
+    next->taken = true;
+    ForkLock& lock = *next->lock;
+    r.mutex.unlock();
+    lock.before_fork();
+    r.mutex.lock();
+  }
 }
 
-namespace {
-void let_go_of_busy(Registry& r) {
-  r.busy.unlock();
-  if (t_busy > 0) r.busy.lock_shared();
+void Registry::give_back() {
+  for (Entry& e : std::views::reverse(locks))
+    if (std::exchange(e.taken, false)) e.lock->after_in_parent();
+  given_back.notify_all();
 }
-}  // namespace
+
+bool Registry::try_take_all() {
+  for (Entry& e : locks) {
+    e.taken = e.lock->try_before_fork();
+    if (e.taken) continue;
+    give_back();
+    return false;
+  }
+  return true;
+}
+
+void Registry::let_go_of_busy() {
+  busy.unlock();
+  if (t_busy > 0) busy.lock_shared();
+}
 
 bool try_take_fork_locks() {
+  if (t_taken > 0) return ++t_taken > 0;
   Registry& r = registry();
-  if (!r.mutex.try_lock()) return false;
   if (t_busy > 0) r.busy.unlock_shared();
   if (!r.busy.try_lock()) {
     if (t_busy > 0) r.busy.lock_shared();
-    r.mutex.unlock();
     return false;
   }
-  for (size_t i = 0; i < r.locks.size(); ++i) {
-    if (r.locks[i]->try_before_fork()) continue;
-    while (i-- > 0) r.locks[i]->after_in_parent();
-    let_go_of_busy(r);
+  if (r.mutex.try_lock()) {
+    if (r.try_take_all()) {
+      ++t_taken;
+      return true;
+    }
     r.mutex.unlock();
-    return false;
   }
-  ++t_taken;
-  return true;
+  r.let_go_of_busy();
+  return false;
 }
 
 void give_back_fork_locks_in_parent() {
   if (--t_taken > 0) return;
   Registry& r = registry();
-  std::ranges::for_each(r.locks.rbegin(), r.locks.rend(), &ForkLock::after_in_parent);
-  let_go_of_busy(r);
+  r.give_back();
   r.mutex.unlock();
+  r.let_go_of_busy();
 }
 
 void make_new_fork_locks_in_child() {
   if (--t_taken > 0) return;
   Registry& r = registry();
-  std::ranges::for_each(r.locks.rbegin(), r.locks.rend(), &ForkLock::after_in_child);
+  for (Registry::Entry& e : std::views::reverse(r.locks))
+    if (std::exchange(e.taken, false)) e.lock->after_in_child();
+  new (&r.given_back) std::condition_variable_any;
+  new (&r.mutex) std::recursive_mutex;
   new (&r.busy) std::shared_mutex;
   if (t_busy > 0) r.busy.lock_shared();
-  new (&r.mutex) std::recursive_mutex;
 }
 
 }  // namespace weft

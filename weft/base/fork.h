@@ -15,28 +15,33 @@ class ForkLock {
   /// In which they are taken: that of what takes longest, and may take the others meanwhile, first.
   enum class Order : uint8_t { Run, Threads, Collecting, Building, Table, Memory, Recording };
 
-  explicit ForkLock(Order order);  ///< registers it
-  ForkLock(const ForkLock&) = delete;
-  ForkLock& operator=(const ForkLock&) = delete;
+  /// While it lives, forks take the lock. The last member of it, as it may be taken at once; the
+  /// destructor waits for a fork that has it.
+  class Registration {
+   public:
+    Registration(ForkLock& lock, Order order);
+    ~Registration();
+    Registration(const Registration&) = delete;
+    Registration& operator=(const Registration&) = delete;
+
+   private:
+    ForkLock& lock_;
+  };
 
   virtual void before_fork() = 0;
   virtual bool try_before_fork() = 0;  ///< false: somebody has one of them
   virtual void after_in_parent() = 0;
   virtual void after_in_child() = 0;
-  Order order() const { return order_; }
 
  protected:
-  virtual ~ForkLock();
-
- private:
-  Order order_;
+  ~ForkLock() = default;
 };
 
 /// A ForkLock for a lock that its holder gives back soon and never takes twice.
 template <class Mutex>
 class ForkableMutex final : ForkLock {
  public:
-  explicit ForkableMutex(Order order) : ForkLock(order) {}
+  explicit ForkableMutex(Order order) : registration_(*this, order) {}
   void lock() { mutex_.lock(); }
   bool try_lock() { return mutex_.try_lock(); }
   void unlock() { mutex_.unlock(); }
@@ -48,6 +53,7 @@ class ForkableMutex final : ForkLock {
   void after_in_child() override { new (&mutex_) Mutex; }
 
   Mutex mutex_;
+  Registration registration_;
 };
 
 /// While it lives, this thread is in the middle of something, with whatever locks that takes: a

@@ -150,7 +150,7 @@ void drop_depth(const void* graph) {
 class BuildingAtFork final : public ForkLock {
  public:
   BuildingAtFork(const void* graph, std::shared_mutex& building)
-      : ForkLock(Order::Building), graph_(graph), building_(building) {}
+      : graph_(graph), building_(building) {}
   void before_fork() override {
     own_ = is_own();
     if (!own_) building_.lock();
@@ -177,6 +177,7 @@ class BuildingAtFork final : public ForkLock {
   const void* graph_;
   std::shared_mutex& building_;
   bool own_ = false;
+  Registration registration_{*this, Order::Building};
 };
 
 }  // namespace

@@ -230,7 +230,7 @@ class JitFunction {
   /// function starts anew.
   class AtFork final : public ForkLock {
    public:
-    explicit AtFork(JitFunction& f) : ForkLock(Order::Run), f_(f) {}
+    explicit AtFork(JitFunction& f) : f_(f) {}
     void before_fork() override {}
     bool try_before_fork() override { return true; }
     void after_in_parent() override {}
@@ -244,6 +244,7 @@ class JitFunction {
 
    private:
     JitFunction& f_;
+    Registration registration_{*this, Order::Run};
   };
 
   std::mutex mutex_;                     // held by the call in progress

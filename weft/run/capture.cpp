@@ -16,7 +16,6 @@ namespace {
 
 /// A slot of the Context: its capture in progress. A child goes on with that of the thread it has.
 struct CaptureSlot final : ForkLock {
-  CaptureSlot() : ForkLock(Order::Run) {}
   void before_fork() override {}
   bool try_before_fork() override { return true; }
   void after_in_parent() override {}
@@ -26,6 +25,7 @@ struct CaptureSlot final : ForkLock {
 
   std::atomic<CaptureListener*> listener{nullptr};
   std::atomic<std::thread::id> thread;
+  Registration registration{*this, Order::Run};
 };
 
 }  // namespace

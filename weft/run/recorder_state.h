@@ -60,7 +60,6 @@ struct Recorder::State {
   /// Knows that it is a fork's child without asking the system for a number each time.
   class Mutex final : ForkLock {
    public:
-    Mutex() : ForkLock(Order::Recording) {}
     void lock() { mutex_.lock(); }
     void unlock() { mutex_.unlock(); }
     bool forked = false;  ///< and nobody has dealt with it
@@ -74,6 +73,7 @@ struct Recorder::State {
       forked = true;
     }
     std::mutex mutex_;
+    Registration registration_{*this, Order::Recording};
   };
 
   /// Of every call; the child of a fork begins a stream of its own.

@@ -21,7 +21,6 @@ namespace weft {
 /// Recursive. Who waits to fork is next, however busy the others are.
 class RunMutex final : ForkLock {
  public:
-  RunMutex() : ForkLock(Order::Run) {}
   void lock();
   void unlock();
 
@@ -35,6 +34,7 @@ class RunMutex final : ForkLock {
   std::atomic<std::thread::id> owner_;
   int depth_ = 0;  // of the owner's
   std::atomic<bool> forking_{false};
+  Registration registration_{*this, Order::Run};
 };
 
 /// A slot of the Context. One realization, capture end or replay at a time holds the mutex.
