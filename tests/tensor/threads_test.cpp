@@ -1,7 +1,10 @@
 // What tensor.h says of threads: all may read a Tensor that is realized, and each may build and
 // realize its own. With ThreadSanitizer this also watches the order in which locks are taken.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <set>
 #include <thread>
 
@@ -80,6 +83,33 @@ TEST(Threads, DrawDifferentNumbers) {
     for (size_t i = 0; i < all.size(); i += 4)
       distinct.insert(std::vector<float>(all.begin() + i, all.begin() + i + 4));
   EXPECT_EQ(distinct.size(), size_t{kThreads} * kDraws);
+}
+
+TEST(Threads, MakeContextsBesideForks) {
+  const auto works = [](int i) {
+    Context context(two_workers());
+    const ContextScope scope(context);
+    const Tensor x = Tensor::full({3}, i, DType::I32) + 1;
+    return x.to_vector<int32_t>() == std::vector<int32_t>(3, i + 1);
+  };
+  ::alarm(120);  // threads that wait for each other would for ever
+  std::atomic<bool> stop{false};
+  std::thread other([&] {
+    for (int i = 1; !stop; ++i) EXPECT_TRUE(works(i));
+  });
+  for (int i = 0; i < 20; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(20);
+      ::_exit(works(i) ? 0 : 1);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+  }
+  stop = true;
+  other.join();
+  ::alarm(0);
 }
 
 }  // namespace

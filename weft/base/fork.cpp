@@ -47,6 +47,9 @@ Registry& registry() {
   return *all;
 }
 
+// Made before there are threads: the child of a fork while one makes it would wait for that one.
+[[maybe_unused]] const Registry& made_at_load = registry();
+
 thread_local int t_taken = 0;  // how often this thread has them
 thread_local int t_busy = 0;   // its BusyScopes
 
@@ -127,7 +130,10 @@ void Registry::let_go_of_busy() {
 }
 
 bool try_take_fork_locks() {
-  if (t_taken > 0) return ++t_taken > 0;
+  if (t_taken > 0) {
+    ++t_taken;
+    return true;
+  }
   Registry& r = registry();
   if (t_busy > 0) r.busy.unlock_shared();
   if (!r.busy.try_lock()) {
