@@ -169,6 +169,31 @@ TEST_P(ByteProducts, InterleavedHaveTheSameBitsWhereTheyMayWait) {
   }
 }
 
+/// Eight or sixteen at once, whose lanes are permuted: the buffer's distances are of bytes.
+TEST_P(ByteProducts, WordsAmongBytes) {
+  constexpr int64_t kRows = 48;
+  for (const int64_t words : {8, 16})
+    for (const int64_t apart : {4, 8, 12, 6, 16}) {
+      const int64_t row = words * apart + 2;
+      const std::vector<uint8_t> bytes = some_bytes(kRows * row, static_cast<uint64_t>(apart));
+      const Tensor each = Tensor::from(bytes)
+                              .realize()
+                              .reshape({kRows, row})
+                              .index({kEllipsis, Slice(2, std::nullopt)});
+      const Tensor x = each.reshape({kRows, words, apart}).cast(DType::U32);
+      Tensor word = x.index({kEllipsis, 0});
+      for (int byte = 1; byte < 4; ++byte) word = word | (x.index({kEllipsis, byte}) << 8 * byte);
+      const auto got = word.to_vector<uint32_t>();
+      ASSERT_EQ(got.size(), static_cast<size_t>(kRows * words));
+      for (size_t i = 0; i < got.size(); ++i) {
+        const size_t n = static_cast<size_t>(words), at = i / n * static_cast<size_t>(row) + 2;
+        uint32_t want = 0;
+        std::memcpy(&want, &bytes[at + i % n * static_cast<size_t>(apart)], 4);
+        ASSERT_EQ(got[i], want) << words << " words " << apart << " apart, " << i;
+      }
+    }
+}
+
 /// Decoded by blocks of columns. Where the machine multiplies bf16, only this asks for them.
 TEST_P(ByteProducts, OfManyRows) {
   constexpr int64_t kRows = 37;

@@ -409,8 +409,10 @@ Vector X86Selector::strided(NodeRef n) {
   if (is_bool(n->dtype) || !permutes_pairs(size)) return out;
   for (NodeRef s : n->src())
     if (s->op != Op::Load || s->src(0) != first->src(0) || !may_read_again(s)) return out;
-  const int64_t distance = distance_between(n->src());
-  if (distance < 2) return out;
+  // Words in a buffer of bytes are as far apart as those say.
+  const int64_t apart = distance_between(n->src()) * bits(first->src(0)->dtype);
+  const int64_t distance = apart / size;
+  if (distance < 2 || apart % size != 0) return out;
   const Layout l = layout(size, n->lanes);
   const int64_t span = distance * (l.per_part - 1) + 1;
   int width = l.width;  // the most that is not longer than that: fewer registers
