@@ -54,6 +54,18 @@ TEST(ItemCost, MemoryIsWaitedForOnce) {
   EXPECT_NEAR(of(16 * stores * 64), far, 1) << "of each item";
 }
 
+TEST(ItemCost, TilesComeOutOfMemory) {
+  const auto of = [](bool loads) {
+    ProgramBuilder b("tiles");
+    NodeRef from = b.param(DType::U32);
+    NodeRef loop = b.open(b.i32(64));
+    if (loads) b.emit(Op::TileLoad, DType::U32, {from, loop, b.i32(64)}, {16}, 256);
+    b.close(loop);
+    return ItemCost(b.build(), 1)({});
+  };
+  EXPECT_GT(of(true) - of(false), 64 * 16) << "a line each ns";
+}
+
 TEST(ItemCost, SizesThatDataDecidesAreGuessed) {
   ProgramBuilder b("data");
   NodeRef from = b.param(DType::I32), zero = b.i32(0);

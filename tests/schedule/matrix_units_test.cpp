@@ -280,5 +280,49 @@ TEST(MatrixUnits, CopyColumnsThatLieInWords) {
   expect_the_oracles(sum, {whole_numbers(x), whole_numbers(w)}, {&kWideTiles}, {"X86"});
 }
 
+/// x (m, k) and w, whose columns lie along the sum where it is transposed.
+struct Layer {
+  GraphBuilder b;
+  NodeRef x, w, sum;
+  Layer(int64_t m, int64_t k, int64_t n, bool transposed)
+      : x(b.param(0, {m, k}, DType::BF16)),
+        w(b.param(1, transposed ? GraphBuilder::Ints{n, k} : GraphBuilder::Ints{k, n},
+                  DType::BF16)) {
+    NodeRef columns = b.graph().cast(w, DType::F32);
+    if (transposed) columns = b.permute(columns, {1, 0});
+    sum = b.matmul(b.graph().cast(x, DType::F32), columns);
+  }
+};
+
+// Rows of weights are read where they lie, and the few rows that they are multiplied by are copied;
+// fewer rows or columns than a tile has are filled up.
+TEST(MatrixUnits, FewRowsOrColumnsAreByTiles) {
+  struct Case {
+    int64_t m, k, n;
+    bool transposed;
+    Kernels wanted;
+  };
+  const Case cases[] = {
+      {16, 256, 512, true, {1, 3}},   // x is copied, the sums are turned
+      {16, 256, 512, false, {1, 2}},  // w is copied
+      {7, 256, 512, true, {1, 3}},   {512, 256, 10, false, {1, 3}},
+      {4, 256, 512, true, {0, 2}},   {256, 256, 512, true, {1, 2}},
+  };
+  for (const Case& c : cases) {
+    const Layer layer(c.m, c.k, c.n, c.transposed);
+    EXPECT_EQ(kernels_of(layer.sum, kWideTiles), c.wanted)
+        << c.m << " x " << c.k << " x " << c.n << (c.transposed ? " transposed" : "");
+  }
+}
+TEST(MatrixUnits, FewRowsAndColumnsGiveTheSameSums) {
+  for (const bool transposed : {false, true})
+    for (const auto& [m, k, n] :
+         {std::tuple{5, 70, 160}, {15, 64, 130}, {33, 96, 15}, {40, 33, 9}}) {
+      const Layer layer(m, k, n, transposed);
+      expect_the_oracles(layer.sum, {whole_numbers(layer.x), whole_numbers(layer.w)},
+                         {&kWideTiles, &kTiles}, {"X86", "INTERP"});
+    }
+}
+
 }  // namespace
 }  // namespace weft

@@ -62,7 +62,8 @@ struct Counts {
 
   void add(NodeRef n) {
     instructions += instructions_of(n);
-    if (n->op == Op::Load || n->op == Op::Store) accesses += registers(n);
+    const bool loads = n->op == Op::Load || n->op == Op::TileLoad;
+    if (loads || n->op == Op::Store) accesses += registers(n);
   }
   double nanoseconds(double access_ns) const {
     return std::max(instructions * kInstructionNs, accesses * access_ns);

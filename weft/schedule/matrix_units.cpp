@@ -22,14 +22,15 @@ namespace {
 // times, 48 of 4096 x 4096 1.9 times, and 16 of those half as fast.
 constexpr double kReuseNear = 8, kReuseFar = 24, kReuse = 48;
 constexpr double kNear = 2, kFar = 6;
-// Of tiles' columns, which are copied where they are multiplied.
-constexpr double kReuseOfColumns = 128;
 // What is left without a unit are products of i32, which take eight times as long as those of
 // words.
 constexpr double kReuseOfIntegers = 12;
-// By tiles, which multiply sixteen times as many numbers as vectors do in the same time: heads of
-// 64 columns read the weights of an attention so often.
-constexpr double kReuseByTiles = 48;
+// Of tiles' operands, where the product has fewer rows or columns than a tile.
+constexpr double kReuseOfRemainders = 48;
+// By tiles, which multiply sixteen times as many numbers as vectors do in the same time: on Granite
+// Rapids they made 64 rows of 1024 x 1024 bfloats 5 times as fast, 16 rows and 16 columns, one of
+// which was copied, 8 times.
+constexpr double kReuseByTiles = 8;
 constexpr int64_t kShortest = 4;  // words of a sum
 
 struct Factor {
@@ -101,11 +102,21 @@ class DotProducts {
 
   bool worth_packing(const Factor& f, const MatrixUnit& unit, DType as) {
     if (is_constant(f) || lies_in_words(f, unit, as)) return true;
-    const bool tiles = f.narrow->dtype == DType::BF16 && target_.tile_unit(Op::Dot2);
+    const MatrixUnit* tiles = target_.tile_unit(unit.op);
     const double reuse = is_int(f.narrow->dtype) ? kReuseOfIntegers
-                         : tiles                 ? kReuseByTiles
-                                                 : reuse_of_floats(f);
+                         : !tiles                ? reuse_of_floats(f)
+                         : fills(*tiles)         ? kReuseByTiles
+                                                 : kReuseOfRemainders;
     return numel(sum_->src(0)) >= reuse * numel(f.narrow);
+  }
+
+  /// Whether the result has rows and columns for a tile.
+  bool fills(const MatrixUnit& tiles) const {
+    NodeRef x = sum_->src(0), columns = (is_rows(left_) ? right_ : left_).narrow;
+    const auto large = [&](size_t a) { return x->dim(a)->vmin >= tiles.tile; };
+    for (size_t a = 0; a < x->rank(); ++a)
+      if (a != axis_ && large(a) && is_int_const(columns->dim(a), 1)) return large(last());
+    return false;
   }
 
   /// Rows of words that need no copy. (Tiles of few columns were not measured.)
@@ -208,6 +219,124 @@ class DotProducts {
   Factor left_, right_;
 };
 
+/// A product of two matrices that tiles would copy more of than they need to, or that has fewer
+/// rows or columns than one of them.
+class FitForTiles {
+ public:
+  FitForTiles(Graph& g, NodeRef sum, const MatrixUnit& tiles, const Target& target,
+              const ConstantValues& constants)
+      : g_(g),
+        sum_(sum),
+        tiles_(tiles),
+        target_(target),
+        constants_(constants),
+        axis_(static_cast<size_t>(reduce_axes(sum)[0])) {}
+
+  /// The sum of the product as tiles want it; null where they want it as it is, or it is none.
+  NodeRef run() {
+    Side rows = side(0), columns = side(1);
+    if (!rows.narrow || !columns.narrow || !are_matrices(rows, columns)) return nullptr;
+    const size_t rank = sum_->src(0)->rank(), last = axis_ + 1 == rank ? axis_ - 1 : rank - 1;
+    if (rows.has(last)) std::swap(rows, columns);
+    const bool turned = pays_turning(rows, columns);
+    if (!turned && rows.count >= tiles_.tile && columns.count >= tiles_.tile) return nullptr;
+    if (std::min(rows.count, columns.count) < kFewest) return nullptr;
+    NodeRef made = turned ? product(columns, rows) : product(rows, columns);
+    if (!made) return nullptr;
+    const int64_t height = (turned ? columns : rows).count, width = (turned ? rows : columns).count;
+    NodeRef result = g_.make(Op::Contiguous, sum_->dtype, {made});
+    result = part(g_, part(g_, result, 0, 0, height), 1, 0, width);
+    return in_place(turned ? moved_axis(g_, result, 0, 1) : result, rows, columns);
+  }
+
+ private:
+  // Rows, or columns, from which on a tile that has more is faster than vectors without it.
+  static constexpr int64_t kFewest = 5;
+
+  struct Side {
+    NodeRef narrow = nullptr;
+    SmallVector<size_t, 4> axes;  // that it has alone
+    int64_t count = 1;            // of elements along them
+    bool has(size_t axis) const { return std::ranges::find(axes, axis) != axes.end(); }
+  };
+
+  Side side(size_t i) {
+    NodeRef x = sum_->src(0), full = x->src(i);
+    Side s{narrow_values(g_, full), {}, 1};
+    if (!s.narrow || s.narrow->rank() != x->rank() || s.narrow->dim(axis_) != x->dim(axis_))
+      return {};
+    for (size_t a = 0; a < x->rank(); ++a)
+      if (a != axis_ && !is_int_const(s.narrow->dim(a), 1))
+        s.axes.push_back(a), s.count *= s.narrow->dim(a)->vmin;
+    return s;
+  }
+
+  static bool are_matrices(const Side& a, const Side& b) {
+    return !a.axes.empty() && !b.axes.empty() &&
+           std::ranges::none_of(a.axes, [&](size_t axis) { return b.has(axis); });
+  }
+
+  /// Tiles read rows along the sum where they lie, and copy columns: the smaller operand should be
+  /// those, if the result in the other order costs less than is saved.
+  bool pays_turning(const Side& rows, const Side& columns) {
+    constexpr double kOfResult = 4;  // elements to copy that take as long as one of the result
+    const double result = static_cast<double>(rows.count) * static_cast<double>(columns.count);
+    return numel(columns.narrow) > numel(rows.narrow) + kOfResult * result &&
+           !constants_.contain(columns.narrow) && Reading(g_, columns.narrow).lies_along(g_, axis_);
+  }
+
+  /// (count, sum), with zeros for rows that fill a tile.
+  NodeRef matrix(const Side& s) {
+    std::vector<int64_t> order(s.axes.begin(), s.axes.end());
+    for (size_t a = 0; a < s.narrow->rank(); ++a)
+      if (a != axis_ && !s.has(a)) order.push_back(static_cast<int64_t>(a));
+    order.push_back(static_cast<int64_t>(axis_));
+    const NodeRef src[] = {s.narrow};
+    NodeRef x = g_.make({Op::Permute, s.narrow->dtype, src, order});
+    const NodeRef dims[] = {g_.index(s.count), x->dim(x->rank() - 1)};
+    x = reshaped(g_, x, dims);
+    return s.count < tiles_.tile ? padded(g_, x, 0, 0, tiles_.tile - s.count) : x;
+  }
+
+  NodeRef product(const Side& rows, const Side& columns) {
+    const DType run = sum_->src(0)->dtype;
+    NodeRef a = g_.make(Op::Cast, run, {matrix(rows)}),
+            b = g_.make(Op::Cast, run, {matrix(columns)});
+    const NodeRef tall[] = {a->dim(0), a->dim(1), g_.index(1)};
+    const NodeRef wide[] = {g_.index(1), b->dim(1), b->dim(0)};
+    const NodeRef all[] = {a, a->dim(0), a->dim(1), b->dim(0)};
+    a = reshaped(g_, a, tall), b = reshaped(g_, moved_axis(g_, b, 1, 0), wide);
+    const NodeRef left[] = {a, all[1], all[2], all[3]}, right[] = {b, all[1], all[2], all[3]};
+    NodeRef factors = g_.make(
+        Op::Mul, run, {g_.make({Op::Expand, run, left}), g_.make({Op::Expand, run, right})});
+    return DotProducts(g_, reduce_over(g_, factors, Fold::Add, {1}), target_, constants_).run();
+  }
+
+  /// (rows, columns) in the order of the sum's axes.
+  NodeRef in_place(NodeRef result, const Side& rows, const Side& columns) {
+    NodeRef x = sum_->src(0);
+    std::vector<size_t> axes(rows.axes.begin(), rows.axes.end());
+    axes.insert(axes.end(), columns.axes.begin(), columns.axes.end());
+    for (size_t a = 0; a < x->rank(); ++a)
+      if (a != axis_ && !rows.has(a) && !columns.has(a)) axes.push_back(a);
+    std::vector<NodeRef> dims;
+    std::vector<int64_t> order(sum_->rank());
+    for (size_t i = 0; i < axes.size(); ++i) {
+      dims.push_back(x->dim(axes[i]));
+      order[axes[i] - (axes[i] > axis_ ? 1 : 0)] = static_cast<int64_t>(i);
+    }
+    const NodeRef src[] = {reshaped(g_, result, dims)};
+    return g_.make({Op::Permute, sum_->dtype, src, order});
+  }
+
+  Graph& g_;
+  NodeRef sum_;
+  const MatrixUnit& tiles_;
+  const Target& target_;
+  const ConstantValues& constants_;
+  size_t axis_;
+};
+
 }  // namespace
 
 Element word_in_memory(Graph& g, NodeRef n) {
@@ -227,7 +356,7 @@ bool is_column_of_tiles(const Planner& plan, NodeRef words, const Use& use) {
   const bool tiles =
       std::ranges::any_of(plan.target.matrix_units, [](const MatrixUnit& u) { return u.tile > 0; });
   return tiles && !ranges.empty() &&
-         iterations(use.scope) >= kReuseOfColumns * largest_numel(words->shape->span()) &&
+         iterations(use.scope) >= kReuseByTiles * largest_numel(words->shape->span()) &&
          !used_ranges(use.access.index, {&ranges.back(), 1}).empty();
 }
 
@@ -237,6 +366,9 @@ NodeRef by_matrix_unit(Graph& g, NodeRef sum, const Target& target,
     return nullptr;
   if (sum->src(0)->op != Op::Mul || reduce_axes(sum).size() != 1 || sum->rank() == 0)
     return nullptr;
+  for (const MatrixUnit& u : target.matrix_units)
+    if (u.tile > 0 && u.sum == sum->dtype)
+      if (NodeRef made = FitForTiles(g, sum, u, target, constants).run()) return made;
   return DotProducts(g, sum, target, constants).run();
 }
 

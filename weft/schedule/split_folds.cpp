@@ -131,7 +131,7 @@ int64_t chunks_for_streams(Graph& g, NodeRef reduce, const Target& target,
   NodeRef x = moved(reduce->src(0));
   const bool lanes = target.vector_bits > 0 || target.canonical;  // others fetch by many items
   if (!lanes || fold_of(reduce) != Fold::Add || !is_product(x->op) || x != reduce->src(0) ||
-      reduce_axes(reduce).size() != 1)
+      reduce_axes(reduce).size() != 1 || target.tile_unit(x->op))  // a tile has rows of its own
     return 1;
   const auto axis = static_cast<size_t>(reduce_axes(reduce)[0]);
   const double products = largest_numel(x->shape->span());
