@@ -286,6 +286,26 @@ TEST(Tiling, what_is_packed_is_read_in_whole_lines) {
   EXPECT_EQ(blocks_at_once(256, 1056), 1);
 }
 
+/// Eight images whose channels come one after the other, to planes: the bytes between two pixels of
+/// a channel are other channels', not lines that are lost.
+TEST(Tiling, pixels_are_lanes_not_images) {
+  constexpr int64_t kImages = 8, kPixels = 50176, kChannels = 3,
+                    all = kImages * kPixels * kChannels;
+  for (const DType dtype : {DType::F32, DType::U8}) {
+    KernelBuilder b;
+    NodeRef image = b.range(kImages, 0), channel = b.range(kChannels, 1),
+            pixel = b.range(kPixels, 2);
+    const auto at = [&](NodeRef outer, int64_t n, NodeRef inner) {
+      return b.g.add(b.g.mul(outer, b.index(n)), inner);
+    };
+    NodeRef x = b.load(b.param(1, dtype, all), at(at(image, kPixels, pixel), kChannels, channel));
+    b.store(b.param(0, dtype, all), at(at(image, kChannels, channel), kPixels, pixel), x);
+    const auto tiling = chosen(b.kernel());
+    EXPECT_GE(tiling.ranges[2].lanes, 16) << name(dtype);
+    EXPECT_EQ(tiling.ranges[0].size(), 1) << name(dtype);
+  }
+}
+
 // ---- lengths that may be shorter than a tile
 
 constexpr int64_t kLengths[] = {1, 2, 5, 7, 15, 16, 17, 31, 33, 50};

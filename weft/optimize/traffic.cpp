@@ -246,7 +246,8 @@ double CostModel::with_memory(const Body& body, const Tiling& tiling, double bus
 }
 
 /// Bytes that come into L1 for one tile of a gather whose rows push each other's
-/// lines out: a line for each, of which copies along it are all that is used.
+/// lines out: a line for each, or what it has of one, of which copies along it are all that is
+/// used.
 double CostModel::gathered_bytes(const Access& a, const Tiling& tiling) const {
   const RangeMask vector = a.deps & tiling.vectors;
   if (vector == 0) return 0;
@@ -259,7 +260,8 @@ double CostModel::gathered_bytes(const Access& a, const Tiling& tiling) const {
   if (static_cast<double>(info_.ranges[v].extent) <= lines_kept(apart)) return 0;
   RangeMask across = 0;
   each(a.deps, [&](size_t r) { across |= std::abs(a.stride[r]) == 1 ? 0 : bit(r); });
-  return lanes * Machine::kLine * copies(across, tiling);
+  const auto each_lane = static_cast<double>(std::min<int64_t>(std::abs(apart), Machine::kLine));
+  return lanes * each_lane * copies(across, tiling);
 }
 
 /// Bytes of the lines that one tile's vectors read a part of, where L1 has lost them when another
