@@ -154,6 +154,25 @@ TEST_F(PackOperands, OneOfTwoThatLieAlongOutputsIsInPanels) {
   }
 }
 
+/// All lanes of vectors along few rows would take one half after the other of the matrix, and widen
+/// each for itself: rows stay as they came, and vectors run along the sum.
+TEST_F(PackOperands, HalvesAreWidenedInVectors) {
+  const auto product = [&](int64_t m, int64_t k, int64_t n, DType dtype, bool transposed) {
+    const auto as_f32 = [&](NodeRef x) { return g_.cast(x, DType::F32); };
+    NodeRef w = transposed ? b_.permute(as_f32(b_.param(1, {n, k}, dtype)), {1, 0})
+                           : as_f32(b_.param(1, {k, n}, dtype));
+    return b_.matmul(as_f32(b_.param(0, {m, k}, dtype)), w);
+  };
+  for (const int64_t rows : {8, 16, 48}) {
+    const ScheduleOutput y[] = {{product(rows, 512, 1024, DType::F16, true)}};
+    for (const BufferSpec& b : make_schedule(y, cpu(true)).buffers)
+      EXPECT_EQ(b.layout, "row-major") << rows;
+  }
+  EXPECT_EQ(copying_kernels(product(4096, 64, 32, DType::F16, false), cpu(true)), 2);
+  EXPECT_EQ(copying_kernels(product(4096, 64, 8, DType::F16, false), cpu(true)), 1)
+      << "vectors run along the sum";
+}
+
 /// A convolution whose vectors run along rows of the image reads it as it lies, also where weights
 /// could be put in any order for nothing: results side by side cost less than weights side by side.
 TEST_F(PackOperands, ImagesStayInRowsWhereVectorsRunAlongThem) {

@@ -26,6 +26,7 @@ constexpr double kMask = 2;               // a guarded access: test and branch o
 constexpr int64_t kRemainder = 2;         // iterations as long as it takes to start another loop
 constexpr double kLastVector = 0.25;      // of a tile, which its last vectors take longer apart
 constexpr double kInsert = 2;             // one lane into a vector
+constexpr double kWidenOne = 2;           // an f16 that all lanes take: broadcast, then widened
 constexpr double kPermute = 1;            // lanes of two vectors in another order
 constexpr double kExtract = 0.75;         // and out of one
 constexpr size_t kEnoughChains = 6;       // from here on, lower keeps one chain per accumulator
@@ -400,6 +401,8 @@ double CostModel::port_cycles(const Body& body, const Tiling& tiling) const {
         one = kVector * lines_of(i, vector_range, lanes);
         alu += stride < 0 ? n : 0;
       }
+    } else if (vectors != 0 && !a.is_store() && a.node->dtype == DType::F16) {
+      alu += n * kWidenOne;
     }
     const bool tested =
         stored_once(a, tiling) || (a.masked != 0 && !(skips && (a.masked & ~body.masked) == 0));

@@ -375,6 +375,30 @@ class ColumnBlocks {
 
 }  // namespace
 
+namespace {
+
+/// Whether `n` are halves of memory as f32.
+bool widens_half(NodeRef n) {
+  if (n->op != Op::Cast || n->dtype != DType::F32) return false;
+  NodeRef from = moved(n->src(0));
+  return from->op == Op::Param && (from->dtype == DType::F16 || from->dtype == DType::BF16);
+}
+
+}  // namespace
+
+/// Whether a product widens halves one by one: vectors run along an axis that they have not. A
+/// vector of them is one instruction, one of them is three.
+bool Planner::widens_singly(NodeRef n, const std::vector<Use>& wanted, double total) const {
+  constexpr double kAlongSums = 15;      // of fewer columns than a vector, lanes run along the sum
+  constexpr double kLaunched = 1 << 15;  // elements that take as long as another kernel
+  if (!widens_half(n) || target.vector_bits == 0 || wanted.size() != 1 || !in_reduce(wanted[0]))
+    return false;
+  const double numel = largest_numel(n->shape->span());
+  const auto& ranges = kernels[static_cast<size_t>(wanted[0].kernel)].ranges;
+  return total > kAlongSums * numel && numel >= kLaunched && !ranges.empty() &&
+         used_ranges(wanted[0].access.index, {&ranges.back(), 1}).empty();
+}
+
 /// Whether a product of few rows decodes it, or what it is made of, for all of them at once.
 bool Planner::is_decoded_in_registers(NodeRef n, const std::vector<Use>& wanted, double total) {
   if (decoded_.contains(n)) return true;
@@ -391,12 +415,8 @@ bool Planner::is_decoded_in_registers(NodeRef n, const std::vector<Use>& wanted,
 /// Whether a product of few rows reads halves of memory, of which each vector is one instruction.
 bool Planner::is_widened(NodeRef n, const std::vector<Use>& wanted, double total) const {
   constexpr double kFewRows = 64;
-  if (n->op != Op::Cast || n->dtype != DType::F32 || target.vector_bits == 0) return false;
-  NodeRef from = n->src(0);
-  while (is_view(from->op)) from = from->src(0);
-  const bool half = from->dtype == DType::F16 || from->dtype == DType::BF16;
-  return half && from->op == Op::Param && wanted.size() == 1 && in_reduce(wanted[0]) &&
-         total <= kFewRows * largest_numel(n->shape->span());
+  return widens_half(n) && target.vector_bits > 0 && wanted.size() == 1 && in_reduce(wanted[0]) &&
+         total <= kFewRows * largest_numel(n->shape->span()) && !widens_singly(n, wanted, total);
 }
 
 /// Whether `n` are words of codes, computed from packed bytes, of which at most each byte is

@@ -15,6 +15,7 @@ namespace {
 constexpr double kWorthIt =
     1.3;  // how much better than a later axis an axis must be to move inwards
 constexpr double kAlongSum = 0.7;     // of a vector along an output axis: one along a reduced axis,
+constexpr int64_t kFewVectors = 4;    // that share a number which all lanes take
 constexpr int64_t kManyVectors = 16;  // beside which a remainder is little
 constexpr double kWellFilled = 0.8;   // of the lanes of vectors along an axis
 constexpr double kReadsToMove = 256;  // of an element of another operand, which is packed then
@@ -221,6 +222,28 @@ bool is_broadcast_along(const Planner& plan, NodeRef n, const Use& d, NodeRef ra
 
 namespace {
 
+/// Whether all lanes of vectors along `range` take one half of an operand.
+bool takes_halves_singly(const Planner& plan, const ProductOperand& o, NodeRef range) {
+  return is_float(o.node->dtype) && bits(o.node->dtype) == 16 &&
+         step_along(plan, o.node, plan.uses.at(o.node)[o.use].access, range) == Step::None;
+}
+
+}  // namespace
+
+double cost_of_widening(const Planner& plan, std::span<const ProductOperand> operands,
+                        NodeRef range) {
+  constexpr double kWidened = 2;  // cycles, or moves of an element
+  const double lanes =
+      std::min(static_cast<double>(range->vmax) + 1, static_cast<double>(lanes_of(plan.target)));
+  double cost = 0;
+  for (const ProductOperand& o : operands)
+    if (takes_halves_singly(plan, o, range))
+      cost += kWidened * iterations(plan.uses.at(o.node)[o.use].scope) / lanes;
+  return cost;
+}
+
+namespace {
+
 bool is_reordered(const Planner& plan, const KernelPlan& reader) {
   NodeRef result = reader.outputs.front().node;
   return !plan.buffers[static_cast<size_t>(plan.buffer_index(result))].order.empty();
@@ -280,6 +303,15 @@ bool gathers_others(const Planner& plan, NodeRef n, NodeRef range,
   });
 }
 
+/// Whether vectors along so short an output axis would widen halves of another operand one by one.
+bool widens_others(const Planner& plan, NodeRef n, NodeRef range,
+                   std::span<const ProductOperand> operands) {
+  return range->src(0)->vmax <= kFewVectors * lanes_of(plan.target) &&
+         std::ranges::any_of(operands, [&](const ProductOperand& o) {
+           return o.node != n && takes_halves_singly(plan, o, range);
+         });
+}
+
 /// How many lanes a reader that indexes an axis like this fills along it; its length leaves `whole`
 /// of them. Windows slide over padded images: with channels innermost every position would have a
 /// line of its own, which pays only where what is made of it lies likewise.
@@ -290,7 +322,9 @@ double lanes_along(Planner& plan, NodeRef n, NodeRef index, NodeRef dim, double 
     const bool padded = n->op == Op::Pad;
     if (!contains(reader.ranges, index)) return (padded ? 0 : kAlongSum) * whole;
     if ((padded || n->op == Op::Window) && stores_apart(plan, reader, index)) return 0;
-    if (plan.in_reduce(use) && gathers_others(plan, n, index, operands)) return 0;
+    if (plan.in_reduce(use) &&
+        (gathers_others(plan, n, index, operands) || widens_others(plan, n, index, operands)))
+      return 0;
     const int64_t size = iterations_along(plan, reader, index, operands);
     const double each = size > dim->vmax ? filled_lanes(size, plan.target) : 0;
     return stored_together(plan, reader, index) *

@@ -71,8 +71,7 @@ class OperandPacking {
     for (size_t k = 0; k < loads_.size(); ++k)
       if (loads_[k].size() >= 2) improve(k);
     put_in_tiles();
-    // Items that compute with scalars are a GPU's, whose tiles go through registers or local
-    // memory.
+    // Items that compute with scalars are a GPU's: tiles go through registers or local memory.
     for (size_t k = 0; plan_.target.vector_bits > 0 && k < loads_.size(); ++k)
       if (loads_[k].size() >= 2) spread(k);
     insert_in_order();
@@ -198,7 +197,8 @@ class OperandPacking {
     const bool cached =
         other.bytes <= kTimesL2 * static_cast<double>(plan_.target.machine.l2().bytes);
     const double each = moves_in_registers(other) ? kMoved : cached ? 1 : kUncached;
-    const double copying = free ? 0 : other.elements * each + kKernel;
+    const double copying =
+        (free ? 0 : other.elements * each + kKernel) + cost_of_widening(plan_, loads, other.range);
     const double slower = has_long_rows(loads[0]) ? kAlongRows * products : 0;
     if (reused && kAcrossVector * results + slower > copying) return false;
     for (NodeRef r : use(loads[0]).scope) {

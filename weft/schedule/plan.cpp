@@ -232,6 +232,7 @@ Planner::Verdict Planner::decide_elementwise(NodeRef n, const std::vector<Use>& 
   if (wanted.size() == 1 && total <= numel * 1.01) return {false, "used once"};
   if (is_decoded_in_registers(n, wanted, total)) return {false, "the rows of a tile share it"};
   if (is_widened(n, wanted, total)) return {false, "the rows of a tile share what is widened"};
+  if (widens_singly(n, wanted, total)) return {true, "halves are widened in vectors"};
   if (is_taken_apart(n, total)) return {false, "the bytes of a word share it"};
   if (is_wanted_all_over(wanted)) return {true, "wanted at many places of one kernel"};
   if (is_read_to_its_border(n, wanted)) return {true, "a copy with zeros around it needs no masks"};

@@ -166,6 +166,7 @@ class Planner {
   bool reads_words(NodeRef n, const std::vector<Use>& wanted);
   void note_coded(NodeRef n, const std::vector<Use>& wanted);
   bool is_decoded_in_registers(NodeRef n, const std::vector<Use>& wanted, double total);
+  bool widens_singly(NodeRef n, const std::vector<Use>& wanted, double total) const;
   bool is_widened(NodeRef n, const std::vector<Use>& wanted, double total) const;
   bool is_taken_apart(NodeRef n, double total) const;
   Verdict decide_elementwise(NodeRef n, const std::vector<Use>& wanted);
@@ -287,6 +288,11 @@ int moving_axis(Graph& g, const Access& access, NodeRef range);
 /// does not vary: the others lie along it, or are read so often that they will be moved.
 bool is_broadcast_along(const Planner& plan, NodeRef n, const Use& use, NodeRef range,
                         std::span<const ProductOperand> operands, double reads_to_move = HUGE_VAL);
+/// What it costs, in moves of an element, that vectors along `range` widen halves one by one, which
+/// all lanes take: 8 rows of f16 by 2048 x 2048 transposed took 1570 us with lanes along the rows,
+/// and take 290 with lanes along the sum.
+double cost_of_widening(const Planner& plan, std::span<const ProductOperand> operands,
+                        NodeRef range);
 /// Of a vector's lanes, the share that a loop of this size fills.
 double filled_lanes(int64_t size, const Target& target);
 /// Iterations of this range of a product's outputs and of those around it that all operands and
