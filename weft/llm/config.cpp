@@ -245,14 +245,26 @@ void check_parts(const Family& family, const Config& c, ConfigSource& s) {
     s.problem("a partial_rotary_factor is not supported: the family turns whole heads");
 }
 
-/// Of a folder's formats weft reads one; of the others weights would be taken without their scales.
-void check_packing(ConfigSource& s) {
+/// Of a folder's formats: of the others weights would be taken without their scales. What products
+/// multiply with is as exact as they are, whatever else a server rounds (activation_scheme).
+void read_packing(Config& c, ConfigSource& s) {
   const auto method = s.text({"", "quantization_config.quant_method"});
-  if (method && *method != "mxfp4")
-    s.problem(
-        strformat("its weights are packed by {}, of which weft reads none but mxfp4: take the "
-                  "model that is not packed, or a GGUF file",
-                  quoted_name(*method)));
+  if (!method || *method == "mxfp4") return;
+  const std::string format = s.text({"", "quantization_config.format"}).value_or("");
+  if (*method == "fp8" || *method == "fbgemm_fp8" ||
+      (*method == "compressed-tensors" && format == "float-quantized")) {
+    const std::vector<double> block = s.numbers({"", "quantization_config.weight_block_size"});
+    if (block.empty()) return;
+    if (block.size() != 2 || !(block[0] >= 1 && block[0] <= kMostSize) ||
+        !(block[1] >= 1 && block[1] <= kMostSize))
+      return s.problem("quantization_config.weight_block_size is not two sizes");
+    c.scale_block = {static_cast<int64_t>(block[0]), static_cast<int64_t>(block[1])};
+    return;
+  }
+  s.problem(
+      strformat("its weights are packed by {}{}, of which weft reads none but fp8 and mxfp4: take "
+                "the model that is not packed, or a GGUF file",
+                quoted_name(*method), format.empty() ? "" : " (" + quoted_name(format) + ")"));
 }
 
 Config read(ConfigSource& s) {
@@ -280,7 +292,7 @@ Config read(ConfigSource& s) {
   if (family->describe != nullptr) family->describe(c, s);
   if (!c.encoder && !s.boolean({"attention.causal", ""}).value_or(true))
     s.problem("tokens that see those behind them (attention.causal) are not supported");
-  check_packing(s);
+  read_packing(c, s);
   check_parts(*family, c, s);
   check(c, s);
   if (s.problems().empty()) return c;

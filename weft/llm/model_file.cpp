@@ -80,13 +80,18 @@ Config read_folder_config(const std::string& folder) {
   return config;
 }
 
+Weights folder_weights(const std::string& folder, const Config& config, bool lazily) {
+  const auto [rows, columns] = config.scale_block;
+  return Weights(read_safetensors_model(folder), config.norm_offset, lazily, {rows, columns});
+}
+
 ModelFile read_model(const std::string& path) {
   if (is_gguf(path)) {
     const GgufModel model = load_gguf(path);
     return {read_config(model.content), Weights(model)};
   }
   Config config = read_folder_config(path);
-  Weights weights(read_safetensors_model(path), config.norm_offset);
+  Weights weights = folder_weights(path, config);
   return {std::move(config), std::move(weights)};
 }
 
