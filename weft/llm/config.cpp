@@ -54,6 +54,8 @@ void read_vocabulary(Config& c, ConfigSource& s) {
       tokens == 0 ? std::nullopt : std::optional(static_cast<int64_t>(tokens));
   c.vocabulary = s.integer({"vocab_size", "vocab_size"}, 1, kMostSize, listed);
   c.own_output = !s.boolean({"", "tie_word_embeddings"}).value_or(true);
+  const std::vector<std::string> classes = s.texts({"", "architectures"});
+  c.embeds = !classes.empty() && classes[0].ends_with("Model");  // not "..ForCausalLM"
   for (const double id : s.numbers({".tokenizer.ggml.eos_token_id", "eos_token_id"}))
     if (id >= 0 && id < static_cast<double>(c.vocabulary))
       c.end_tokens.push_back(static_cast<int32_t>(id));

@@ -76,6 +76,7 @@ Config read_folder_config(const std::string& folder) {
   Config config = read_config(description.text(), path);
   if (file_exists(generation)) add_end_tokens(generation, config);
   if (file_exists(modules)) check_modules(modules);
+  if (file_exists(modules) || file_exists(pooling)) config.embeds = true;
   if (file_exists(pooling)) config.pooling = read_pooling(pooling);
   return config;
 }
