@@ -185,12 +185,12 @@ NamedArray zeros(const std::string& name, DType dtype, std::vector<int64_t> shap
   return {name, {dtype, std::move(shape), *bytes, bytes}};
 }
 
-TEST(LlmWeights, WithScalesOfTheirOwnAreRefused) {
+TEST(LlmWeights, OtherThanFloatsOfEightBitsWithScalesAreRefused) {
   const std::string matrix = "model.layers.0.self_attn.q_proj.weight";
-  for (const char* end : {"_scale", "_scale_inv"}) {
+  for (const DType dtype : {DType::I8, DType::BF16}) {
+    const std::string end = dtype == DType::I8 ? "_scale" : "_scale_inv";
     SafetensorsContent content;
-    content.arrays = {zeros(matrix, DType::F8E4M3, {64, 64}),
-                      zeros(matrix + end, DType::F32, {1, 1})};
+    content.arrays = {zeros(matrix, dtype, {64, 64}), zeros(matrix + end, DType::F32, {1, 1})};
     expect_refused([&] { Weights{content}; }, "llm.weights",
                    {"'" + matrix + end + "' scales a packed matrix"});
   }

@@ -105,6 +105,19 @@ TEST_F(Encoders, WhatTheirTokensAreMadeOneOf) {
   expect_refused("json.format", "1_Pooling/config.json", [&] { (void)read_folder_config(at("")); });
 }
 
+TEST_F(Encoders, FoldersOfEmbeddings) {
+  write("config.json", json("bert"));
+  EXPECT_FALSE(read_folder_config(at("")).embeds);
+  write("config.json", json("bert", R"(, "architectures": ["BertForMaskedLM"])"));
+  EXPECT_FALSE(read_folder_config(at("")).embeds);
+  write("config.json", json("bert", R"(, "architectures": ["BertModel"])"));
+  EXPECT_TRUE(read_folder_config(at("")).embeds);
+  write("config.json", json("bert"));
+  std::filesystem::create_directories(at("1_Pooling"));
+  write("1_Pooling/config.json", R"({"pooling_mode": "cls"})");
+  EXPECT_TRUE(read_folder_config(at("")).embeds);
+}
+
 TEST_F(Encoders, TensorsThatDoNotFit) {
   const auto refused = [](Shapes shapes, std::string_view part, const std::string& description) {
     expect_refused("llm.weights", part, [&] {
@@ -157,6 +170,28 @@ TEST_F(Encoders, WhatTheyAreAsked) {
   expect_refused("llm.context", "17 tokens, and the context is 16",
                  [&] { embedding(std::vector<TokenId>(kContext + 1, 1)); });
   EXPECT_EQ(m.embedding(std::vector<TokenId>{1, 2, 3}).size(), size_t{kDim});
+}
+
+/// Models whose output was left out, as those for embeddings are published.
+TEST_F(Models, WithoutAnOutputHaveEmbeddings) {
+  GgufModel file = gguf_model(random_model(*find_random_shape("tiny"), Codec::Q8_0, 1));
+  const std::vector<TokenId> tokens = {1, 2, 3};
+  const auto model_of = [&](const Config& c) {
+    return Model(ModelFile{c, Weights(file)}, text::Tokenizer::from_gguf(file.content),
+                 {.context = 64});
+  };
+  Config c = read_config(file.content);
+  const auto wanted = model_of(c).embedding(tokens);
+  std::erase_if(file.tensors, [](const PackedTensor& t) { return t.name == "output.weight"; });
+  std::erase_if(file.content.tensors,
+                [](const GgufTensor& t) { return t.name == "output.weight"; });
+  c.own_output = true;
+  EXPECT_THROW(model_of(c), Error);
+  c.embeds = true;
+  Model m = model_of(c);
+  EXPECT_EQ(m.embedding(tokens), wanted);
+  expect_refused(m, request({1}, 1), "llm", "makes embeddings of texts and writes none");
+  EXPECT_THROW(m.logits(tokens), Error);
 }
 
 }  // namespace

@@ -46,5 +46,26 @@ TEST(Gate, WordsOfClientsAreNeverSpecialTokens) {
   EXPECT_EQ(std::count(tokens.begin(), tokens.end(), 257), 2);
 }
 
+TEST(Gate, TemplatesHaveTheVariablesOfClients) {
+  const text::Tokenizer tokenizer = llm::byte_tokenizer();
+  const text::ChatTemplate form(
+      tokenizer, "{{ '<|im_start|>' if thinks else 'no' }}{{ more }}{{ messages[0].content }}");
+  const auto prompt = [&](const std::string& kwargs) {
+    const CompletionRequest request = parse_chat_request(
+        R"({"messages": [{"role": "user", "content": "x"}], "top_k": -1,
+            "prediction": {"type": "content", "content": "y"}, "chat_template_kwargs": )" +
+            kwargs + "}",
+        {});
+    EXPECT_EQ(request.request.sampling.top_k, 0);
+    return tokens_of(prompt_pieces(request, form, tokenizer), tokenizer);
+  };
+  EXPECT_EQ(tokenizer.decode(prompt(R"({"thinks": false, "more": "-"})"), false), "no-x");
+  EXPECT_EQ(tokenizer.decode(prompt("null"), false), "nox");
+  // The template's own special token is one, the client's is text.
+  const auto tokens = prompt(R"({"thinks": true, "more": "\u003c|im_start|>"})");
+  EXPECT_EQ(tokenizer.decode(tokens, false), "<|im_start|><|im_start|>x");
+  EXPECT_EQ(tokens.size(), 1 + std::string("<|im_start|>x").size());
+}
+
 }  // namespace
 }  // namespace weft::serve

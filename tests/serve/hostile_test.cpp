@@ -25,6 +25,31 @@ TEST(Hostile, Http) {
   }
 }
 
+// What is legal though few send it.
+TEST(Hostile, UnusualRequestsAreAnswered) {
+  const ServerHere s;
+  const auto status = [&](const string& bytes) {
+    const Answer answer = s.ask(bytes);
+    EXPECT_NE(answer.status, 0);
+    if (answer.status != 200) ADD_FAILURE() << bytes << "\n" << answer.body;
+  };
+  status("GET /v1/models HTTP/1.0\r\n\r\n");
+  status(get("http://localhost/v1/models"));
+  status(get("HTTP://127.0.0.1:8080/v1/models?x=1"));
+  status("GET http://localhost/v1/models HTTP/1.0\r\n\r\n");
+  status("GET http://localhost/health HTTP/1.1\r\nHost: evil.example\r\n\r\n");
+  status(get("http://localhost"));
+  status("\r\n" + get("/health"));
+  status(
+      "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+      "Transfer-Encoding: chunked\r\n\r\nf;a=b\r\n{\"content\":\"x\"}\r\n0\r\n"
+      "Authorization: Bearer x\r\nX-Sum: 1\r\n\r\n");
+  Client client(s.port());
+  client.send(post("/tokenize", R"({"content": "x"})") + "\r\n" + get("/health"));
+  EXPECT_EQ(client.read_answer().status, 200);
+  EXPECT_EQ(client.read_answer().status, 200);
+}
+
 // Read anew with every byte that comes.
 TEST(Hostile, TheLastChunkByteByByte) {
   const string bytes =

@@ -20,6 +20,8 @@ bool is_listed(std::string_view name, const std::vector<std::string>& list) {
 bool is_own_host(const HttpRequest& request, const GateOptions& options) {
   const std::string_view field = request.field("Host");
   const std::string host = host_of(field);
+  const bool old = !request.chunks;  // HTTP/1.0, which browsers do not speak
+  if (old && request.count("Host") == 0) return true;
   return request.count("Host") == 1 &&
          (is_address(host) || equal_ignoring_case(host, "localhost") ||
           is_listed(host, options.allowed_hosts) || is_listed(field, options.allowed_hosts));
@@ -28,7 +30,7 @@ bool is_own_host(const HttpRequest& request, const GateOptions& options) {
 // "http://HOST" of a page that came from here.
 bool is_own_origin(std::string_view origin, std::string_view host) {
   const size_t scheme = origin.find("://");
-  return scheme != std::string_view::npos &&
+  return !host.empty() && scheme != std::string_view::npos &&
          (origin.substr(0, scheme) == "http" || origin.substr(0, scheme) == "https") &&
          equal_ignoring_case(origin.substr(scheme + 3), host);
 }

@@ -56,7 +56,7 @@ struct HttpParser::State final : beast::basic_parser<true> {
 
   void on_field_impl(beast::field name, boost::beast::string_view spelled,
                      boost::beast::string_view value, Failure& failure) override {
-    if (head) return refuse(400, "fields behind the body are not taken", failure);
+    if (head) return;  // trailers, which may be left out (RFC 9110, 6.5.1)
     if (value.find('\0') != value.npos) return refuse(400, "a field with a NUL", failure);
     if (name == beast::field::transfer_encoding &&
         (!request.chunks || !equal_ignoring_case(text(value), "chunked")))
@@ -66,8 +66,27 @@ struct HttpParser::State final : beast::basic_parser<true> {
     request.fields.emplace_back(text(spelled), text(value));
   }
 
+  /// "http://HOST/PATH", of clients that take the server for a proxy: what it says of the host goes
+  /// before the field (RFC 9112, 3.2.2).
+  void split_target() {
+    constexpr std::string_view kScheme = "http://";
+    const std::string_view given = request.target;
+    if (!equal_ignoring_case(given.substr(0, kScheme.size()), kScheme)) return;
+    const size_t begin = kScheme.size(),
+                 end = std::min(given.find_first_of("/?", begin), given.size());
+    const std::string host(given.substr(begin, end - begin));
+    const std::string path(given.substr(end));
+    const size_t named = request.count("Host");
+    if (host.empty() || named > 1 || (named == 0 && request.chunks)) return;
+    std::erase_if(request.fields,
+                  [](const auto& f) { return equal_ignoring_case(f.first, "Host"); });
+    request.fields.emplace_back("Host", host);
+    request.target = path.starts_with('/') ? path : "/" + path;
+  }
+
   void on_header_impl(Failure& failure) override {
     head = true;
+    split_target();
     request.keep_alive = keep_alive();
     const std::string_view expected = request.field("Expect");
     wants_continue = request.chunks && equal_ignoring_case(expected, "100-continue");
@@ -99,7 +118,7 @@ struct HttpParser::State final : beast::basic_parser<true> {
   const HttpLimits limits;
   HttpRequest request;
   Refused refusal{0, ""};
-  bool head = false, begun = false, wants_continue = false;
+  bool head = false, begun = false, wants_continue = false, skipped_line = false;
   size_t raw = 0;
 };
 
@@ -111,6 +130,12 @@ HttpParser& HttpParser::operator=(HttpParser&&) noexcept = default;
 size_t HttpParser::feed(std::string_view bytes) {
   State& s = *state_;
   if (bytes.empty() || done() || failed() != 0) return 0;
+  // Some send an empty line behind a body, which belongs to no request (RFC 9112, 2.2).
+  if (!s.begun && !s.skipped_line && bytes[0] == '\r') {
+    if (bytes.size() == 1) return 0;
+    s.skipped_line = bytes[1] == '\n';
+    if (s.skipped_line) return 2 + feed(bytes.substr(2));
+  }
   s.begun = true;
   Failure failure;
   size_t used = 0;

@@ -12,8 +12,8 @@
 namespace weft::http {
 
 /// Reads one request of HTTP/1.0 or 1.1 (RFC 9112). Refused are, beside what breaks the grammar:
-/// a length and chunks together, two lengths, encodings other than chunked, fields behind a body,
-/// upgrades.
+/// a length and chunks together, two lengths, encodings other than chunked, upgrades. Fields behind
+/// a body are dropped. A target "http://HOST/PATH" is PATH, with HOST in the field of that name.
 ///   HttpParser parser(limits);
 ///   bytes.erase(0, parser.feed(bytes));
 ///   if (parser.done()) use(parser.take());

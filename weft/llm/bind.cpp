@@ -208,7 +208,8 @@ void Network::bind(const Weights& weights, Factors factors) {
   if (c.learned_positions) positions_ = b.weight("position_embd.weight", {c.context, c.dim}, true);
   output_norm_ = b.scale("output_norm", c.dim);
   tied_ = !b.has("output.weight") && !c.own_output;
-  output_ = b.projection(tied_ ? "token_embd" : "output", {c.vocabulary, c.dim});
+  if (tied_ || !c.embeds || b.has("output.weight"))
+    output_ = b.projection(tied_ ? "token_embd" : "output", {c.vocabulary, c.dim});
   for (int64_t i = 0; i < c.layers; ++i) {
     const std::string at = strformat("blk.{}.", i);
     Layer& layer = layers_.emplace_back();

@@ -54,6 +54,8 @@ void read_vocabulary(Config& c, ConfigSource& s) {
       tokens == 0 ? std::nullopt : std::optional(static_cast<int64_t>(tokens));
   c.vocabulary = s.integer({"vocab_size", "vocab_size"}, 1, kMostSize, listed);
   c.own_output = !s.boolean({"", "tie_word_embeddings"}).value_or(true);
+  const std::vector<std::string> classes = s.texts({"", "architectures"});
+  c.embeds = !classes.empty() && classes[0].ends_with("Model");  // not "..ForCausalLM"
   for (const double id : s.numbers({".tokenizer.ggml.eos_token_id", "eos_token_id"}))
     if (id >= 0 && id < static_cast<double>(c.vocabulary))
       c.end_tokens.push_back(static_cast<int32_t>(id));
@@ -245,14 +247,26 @@ void check_parts(const Family& family, const Config& c, ConfigSource& s) {
     s.problem("a partial_rotary_factor is not supported: the family turns whole heads");
 }
 
-/// Of a folder's formats weft reads one; of the others weights would be taken without their scales.
-void check_packing(ConfigSource& s) {
+/// Of a folder's formats: of the others weights would be taken without their scales. What products
+/// multiply with is as exact as they are, whatever else a server rounds (activation_scheme).
+void read_packing(Config& c, ConfigSource& s) {
   const auto method = s.text({"", "quantization_config.quant_method"});
-  if (method && *method != "mxfp4")
-    s.problem(
-        strformat("its weights are packed by {}, of which weft reads none but mxfp4: take the "
-                  "model that is not packed, or a GGUF file",
-                  quoted_name(*method)));
+  if (!method || *method == "mxfp4") return;
+  const std::string format = s.text({"", "quantization_config.format"}).value_or("");
+  if (*method == "fp8" || *method == "fbgemm_fp8" ||
+      (*method == "compressed-tensors" && format == "float-quantized")) {
+    const std::vector<double> block = s.numbers({"", "quantization_config.weight_block_size"});
+    if (block.empty()) return;
+    if (block.size() != 2 || !(block[0] >= 1 && block[0] <= kMostSize) ||
+        !(block[1] >= 1 && block[1] <= kMostSize))
+      return s.problem("quantization_config.weight_block_size is not two sizes");
+    c.scale_block = {static_cast<int64_t>(block[0]), static_cast<int64_t>(block[1])};
+    return;
+  }
+  s.problem(
+      strformat("its weights are packed by {}{}, of which weft reads none but fp8 and mxfp4: take "
+                "the model that is not packed, or a GGUF file",
+                quoted_name(*method), format.empty() ? "" : " (" + quoted_name(format) + ")"));
 }
 
 Config read(ConfigSource& s) {
@@ -280,7 +294,7 @@ Config read(ConfigSource& s) {
   if (family->describe != nullptr) family->describe(c, s);
   if (!c.encoder && !s.boolean({"attention.causal", ""}).value_or(true))
     s.problem("tokens that see those behind them (attention.causal) are not supported");
-  check_packing(s);
+  read_packing(c, s);
   check_parts(*family, c, s);
   check(c, s);
   if (s.problems().empty()) return c;

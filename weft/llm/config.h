@@ -65,6 +65,9 @@ struct Config {
   int64_t layers = 0, dim = 0, heads = 0, kv_heads = 0, head_dim = 0, value_dim = 0;
   int64_t ffn = 0, vocabulary = 0, context = 0;
   bool own_output = false;  ///< the file says that the output is not the table of tokens
+  /// An output that is its own may be missing: texts have embeddings then, and none is gone on
+  /// with.
+  bool embeds = false;
   double norm_epsilon = 1e-5;
   Norm norm = Norm::Rms;
   Activation activation = Activation::Silu;
@@ -88,6 +91,8 @@ struct Config {
   Experts experts;
   Latent latent;
   std::vector<int32_t> end_tokens;
+  std::array<int64_t, 2> scale_block =
+      {};  ///< of a folder's matrices of 8-bit floats; 0: as they have it
   Pooling pooling = Pooling::Mean;
 
   bool is_local(int64_t layer) const {

@@ -33,6 +33,7 @@ std::string name_in_gguf(const std::string& name, const Config& c) {
 /// What lies in a GGUF file under this name.
 Tensor tensor_in_gguf(const std::string& name, const Weight& weight, const Config& c) {
   Tensor x = weight.stored;
+  if (bits(x.dtype()) == 8) x = weight.value().cast(DType::BF16);  // files have no such numbers
   if (name.find("ffn_gate_inp_shexp") != std::string::npos) x = x.reshape({x.dim(-1)});
   // Those of RoBERTa's before the first have no place in files of berts.
   if (name == "position_embd.weight" && c.first_position > 0)
@@ -103,7 +104,7 @@ GgufModel folder_as_gguf(const std::string& folder) {
   if (gguf_architecture(config).empty())
     fail("llm.convert", "{} is a {}, which GGUF files have no name for", quoted_name(folder),
          config.family);
-  const Weights weights(read_safetensors_model(folder), config.norm_offset, true);
+  const Weights weights = folder_weights(folder, config, true);
   const Network complete(config, weights, 1);  // else it says what is missing
   GgufModel model;
   GgufDescription described = gguf_description(config);

@@ -70,7 +70,13 @@ ModelDrafter::ModelDrafter(const ModelFile& file, int64_t slots, int64_t context
                            Factors factors)
     : stepper_(file.config, for_answers(file, factors, slots), slots,
                std::min(context, file.config.context), cache, factors),
-      held_(static_cast<size_t>(slots)) {}
+      held_(static_cast<size_t>(slots)) {
+  if (!stepper_.writes())
+    fail("llm.draft",
+         "the draft model is a {} that makes embeddings and writes no texts: none can "
+         "be guessed by it",
+         file.config.family);
+}
 
 /// Whether the model has a place for the text, and knows its tokens.
 bool ModelDrafter::takes(const Draft& d) const {

@@ -21,9 +21,12 @@ std::string tokenizer_json(const std::string& model) {
 TokenCounts prepare_finetuning(const std::string& folder, const std::string& model,
                                const TrainingData& data, PreparationDone progress) {
   check_new_training(folder, data.validation);
-  const Config config = read_model(model).config;
-  if (config.encoder)
-    fail("train.options", "{} is a {}, which writes no texts: encoders are not fine-tuned",
+  const ModelFile file = read_model(model);
+  const Config& config = file.config;
+  const bool output = !config.own_output || file.weights.find("output.weight") != nullptr;
+  if (config.encoder || (config.embeds && !output))
+    fail("train.options",
+         "{} is a {} that writes no texts: models of embeddings are not fine-tuned",
          quoted_name(model), config.family);
   const std::vector<TextFile> files = find_texts(data.paths);
   const std::string json = tokenizer_json(model);

@@ -153,9 +153,9 @@ void Model::check(std::span<const TokenId> tokens) const {
          tokens.size(), context_);
 }
 
-/// Encoders have embeddings only.
+/// Encoders have embeddings only, and so have models whose output was left out.
 void Model::check_writes() const {
-  if (config().encoder)
+  if (!stepper_->writes())
     fail("llm",
          "a {} makes embeddings of texts and writes none: ask /v1/embeddings or "
          "embedding(), or take a model that writes",

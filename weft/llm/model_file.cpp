@@ -76,8 +76,14 @@ Config read_folder_config(const std::string& folder) {
   Config config = read_config(description.text(), path);
   if (file_exists(generation)) add_end_tokens(generation, config);
   if (file_exists(modules)) check_modules(modules);
+  if (file_exists(modules) || file_exists(pooling)) config.embeds = true;
   if (file_exists(pooling)) config.pooling = read_pooling(pooling);
   return config;
+}
+
+Weights folder_weights(const std::string& folder, const Config& config, bool lazily) {
+  const auto [rows, columns] = config.scale_block;
+  return Weights(read_safetensors_model(folder), config.norm_offset, lazily, {rows, columns});
 }
 
 ModelFile read_model(const std::string& path) {
@@ -86,7 +92,7 @@ ModelFile read_model(const std::string& path) {
     return {read_config(model.content), Weights(model)};
   }
   Config config = read_folder_config(path);
-  Weights weights(read_safetensors_model(path), config.norm_offset);
+  Weights weights = folder_weights(path, config);
   return {std::move(config), std::move(weights)};
 }
 

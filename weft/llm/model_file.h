@@ -22,4 +22,7 @@ ModelFile read_model(const std::string& path);
 /// it.
 Config read_folder_config(const std::string& folder);
 
+/// The tensors of a folder that `config` describes. `lazily`: Weights has it.
+Weights folder_weights(const std::string& folder, const Config& config, bool lazily = false);
+
 }  // namespace weft::llm

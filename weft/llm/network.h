@@ -63,6 +63,7 @@ class Network {
           bool mixed = false);
 
   const Config& config() const { return config_; }
+  bool writes() const { return output_.defined(); }  ///< not embeddings only
   /// Weights with the same numbers that lie otherwise.
   void use(const Weights& weights, Factors factors);
   /// (rows, tokens, dim), normed; writes the batch's keys and values to the cache.

@@ -57,6 +57,7 @@ class Stepper {
   bool goes_apart() const { return apart_; }
 
   const Config& config() const { return network_.config(); }
+  bool writes() const { return network_.writes(); }
   int64_t positions() const { return cache_.positions; }
   /// Whether the text that a slot holds may go on at a position of it, in the place of what was
   /// there: layers with windows keep the windows of the last positions only. At 0 it always may.

@@ -51,31 +51,81 @@ std::string other_of_pair(std::string gate) {
   return gate.replace(gate.find("ffn_gate_exps"), 13, "ffn_up_exps");
 }
 
-/// Of packed floats (fp8 and the like), which would be taken without their scales where config.json
-/// does not say that they are packed.
-void refuse_scales(const SafetensorsContent& content) {
+constexpr std::string_view kScaleEnds[] = {"_scale_inv", "_scale"};
+
+/// What scales this array's numbers; null: nothing.
+const HostArray* scales_of(const SafetensorsContent& content, const std::string& name) {
+  for (const std::string_view end : kScaleEnds)
+    if (const HostArray* found = content.find(name + std::string(end))) return found;
+  return nullptr;
+}
+
+/// Packed numbers whose scales would be passed over.
+void refuse_other_scales(const SafetensorsContent& content) {
   for (const NamedArray& array : content.arrays)
-    for (const std::string_view end : {"_scale", "_scale_inv"})
-      if (array.name.ends_with(end) &&
-          !translated(array.name.substr(0, array.name.size() - end.size()), false).name.empty())
+    for (const std::string_view end : kScaleEnds) {
+      if (!array.name.ends_with(end)) continue;
+      const std::string matrix = array.name.substr(0, array.name.size() - end.size());
+      if (translated(matrix, false).name.empty()) continue;
+      const HostArray* scaled = content.find(matrix);
+      if (scaled == nullptr || !is_float(scaled->dtype) || bits(scaled->dtype) != 8)
         fail("llm.weights",
-             "{} scales a packed matrix, and weft reads none but mxfp4: take the model that is not "
-             "packed, or a GGUF file",
+             "{} scales a packed matrix, and weft reads none but floats of 8 bits and mxfp4: take "
+             "the model that is not packed, or a GGUF file",
              quoted_name(array.name));
+    }
+}
+
+/// The matrix with its scales: one for all, one for a row, or one for each block.
+void scale(Weight& w, const std::string& name, const HostArray& scales, ScaleBlock block) {
+  std::vector<int64_t> grid = scales.shape;
+  while (grid.size() < 2) grid.push_back(1);
+  const auto blocks = [](int64_t size, int64_t count, int64_t wanted) {
+    if (count == 1) return size;
+    if (wanted > 0 && (size + wanted - 1) / wanted == count) return wanted;
+    return count > 0 && size % count == 0 ? size / count : 0;
+  };
+  const bool matrix = w.shape.size() == 2 && grid.size() == 2 && is_float(scales.dtype);
+  if (matrix)
+    w.scaled = {blocks(w.shape[0].value(), grid[0], block.rows),
+                blocks(w.shape[1].value(), grid[1], block.columns)};
+  if (!matrix || w.scaled.rows == 0 || w.scaled.columns == 0)
+    fail("llm.weights",
+         "{} is {}, and its scales are {}: there is one for all, for each row, or for "
+         "each block",
+         quoted_name(name), w.shape.text(), Dims(scales.shape).text());
+  w.scales = in_file(scales).cast(DType::F32).reshape(Dims(grid)).contiguous().realize();
+  w.bytes += static_cast<int64_t>(scales.bytes.size());
+}
+
+/// One number for each of a matrix (.., rows, columns).
+Tensor spread(const Tensor& scales, ScaleBlock block, const Dims& shape) {
+  const Tensor each = scales.unsqueeze(-1).unsqueeze(-3);  // (.., rows, 1, columns, 1)
+  Dims wide = each.dims();
+  wide[wide.size() - 3] = block.rows, wide[wide.size() - 1] = block.columns;
+  const Dim rows = shape[shape.size() - 2], columns = shape[shape.size() - 1];
+  return each.expand(wide).flatten(-2, -1).flatten(-3, -2).index(
+      {kEllipsis, Slice(0, rows), Slice(0, columns)});
 }
 
 /// Experts that lie apart, as one array.
 Weight stacked(const std::string& name, const std::map<int64_t, Weight>& parts, bool lazily) {
-  std::vector<Tensor> all;
+  std::vector<Tensor> all, scales;
   int64_t bytes = 0;
   for (const auto& [expert, part] : parts) {
     if (expert != static_cast<int64_t>(all.size()) || !(part.shape == parts.begin()->second.shape))
       fail("llm.weights", "{}: expert {} is missing or has another shape", name, all.size());
+    if (part.scales.defined() != parts.begin()->second.scales.defined())
+      fail("llm.weights", "{}: expert {} has scales, or the others have", name, expert);
     all.push_back(part.stored);
+    if (part.scales.defined()) scales.push_back(part.scales);
     bytes += part.bytes;
   }
   const Tensor one = Tensor::stack(all);
-  return weight_of(lazily ? one : one.realize(), bytes);
+  Weight made = weight_of(lazily ? one : one.realize(), bytes);
+  made.scaled = parts.begin()->second.scaled;
+  if (!scales.empty()) made.scales = Tensor::stack(scales).realize();
+  return made;
 }
 
 /// The bytes of some of what `w` stacks, where they lie. Bounds say that ids are inside: loads that
@@ -89,13 +139,16 @@ Tensor bytes_of(const Weight& w, const Tensor& ids) {
 Tensor Weight::value() const {
   if (interleaved) return decode_interleaved(stored, codec, shape);
   if (!is_plain(codec)) return decode(stored, codec, shape);
+  if (scales.defined()) return stored.cast(DType::F32) * spread(scales, scaled, shape);
   return stored.dtype() == DType::F32 ? stored : stored.cast(DType::F32);
 }
 
 Tensor Weight::chosen(const Tensor& id) const {
   const Dims one = {shape[1], shape[2]};
   if (!is_plain(codec)) return decode(bytes_of(*this, id), codec, one);
-  return stored.index({id}).contiguous().reshape(one).cast(DType::F32);
+  const Tensor own = stored.index({id}).contiguous().reshape(one).cast(DType::F32);
+  if (!scales.defined()) return own;
+  return own * spread(scales.index({id}).reshape({scales.dim(-2), scales.dim(-1)}), scaled, one);
 }
 
 Tensor Weight::each(const Tensor& ids) const {
@@ -113,15 +166,17 @@ Weights::Weights(const GgufModel& model) {
   }
 }
 
-Weights::Weights(const SafetensorsContent& content, double norm_offset, bool lazily) {
-  refuse_scales(content);
+Weights::Weights(const SafetensorsContent& content, double norm_offset, bool lazily,
+                 ScaleBlock block) {
+  refuse_other_scales(content);
   const bool sandwiched = std::ranges::any_of(content.arrays, [](const NamedArray& a) {
     return a.name.find("pre_feedforward_layernorm") != std::string::npos;
   });
   Stacks stacks;
   for (const NamedArray& array : content.arrays) {
     const TranslatedName to = translated(array.name, sandwiched);
-    if (!to.name.empty() && is_float(array.array.dtype)) add(array, to, norm_offset, stacks);
+    if (!to.name.empty() && is_float(array.array.dtype))
+      add(array, to, norm_offset, scales_of(content, array.name), block, stacks);
   }
   add_mxfp4(content, lazily);
   for (const auto& [name, parts] : stacks)
@@ -134,12 +189,16 @@ Weights::Weights(const std::vector<NamedTensor>& tensors) {
 }
 
 void Weights::add(const NamedArray& array, const TranslatedName& to, double norm_offset,
-                  Stacks& stacks) {
+                  const HostArray* scales, ScaleBlock block, Stacks& stacks) {
   Tensor stored = in_file(array.array);
   if (to.transposed && stored.ndim() >= 2) stored = stored.T();
   if (norm_offset != 0 && is_norm(to.name))
     stored = (stored.cast(DType::F32) + norm_offset).realize();
   Weight w = weight_of(stored, static_cast<int64_t>(array.array.bytes.size()));
+  if (scales != nullptr && to.transposed)
+    fail("llm.weights", "{} has scales, which are not supported in this family",
+         quoted_name(array.name));
+  if (scales != nullptr) scale(w, array.name, *scales, block);
   if (to.pairs) return add_pairs(to, w);
   if (to.expert >= 0)
     stacks[to.name][to.expert] = std::move(w);

@@ -20,6 +20,11 @@ struct LowRank {
   double scale = 1;
 };
 
+/// Of how many rows and columns each number that scales a part of a matrix is; 0: of an equal part.
+struct ScaleBlock {
+  int64_t rows = 0, columns = 0;
+};
+
 struct Weight {
   Tensor stored;             ///< as it lies in the file, or a view of that; matrices are (out, in)
   Codec codec = Codec::F32;  ///< of packed ones; their bytes are `stored`
@@ -29,6 +34,9 @@ struct Weight {
   std::vector<LowRank> factors = {};  ///< of adapters; value() is without them
   bool interleaved = false;  ///< stored is (groups of rows, words, rows, bytes), a group's rows
                              ///< side by side
+  Tensor scales =
+      {};  ///< of floats of 8 bits, as folders have them: (.., blocks of rows, of columns)
+  ScaleBlock scaled = {};  ///< a block's size
 
   bool defined() const { return stored.defined(); }
   /// In f32: an expression, so that a step which uses it decodes as it goes.
@@ -60,9 +68,12 @@ class Weights {
   explicit Weights(const GgufModel& model);
   /// Names of Hugging Face's models are translated. `norm_offset` is added to the weights of norms.
   /// Experts that lie apart are copied into one array, and those in MXFP4 into ggml's blocks, now
-  /// or, `lazily`, when that is computed. Errors: "llm.weights" where experts of one layer are not
-  /// all there, or codes and scales do not fit each other.
-  explicit Weights(const SafetensorsContent& content, double norm_offset = 0, bool lazily = false);
+  /// or, `lazily`, when that is computed. Matrices of 8-bit floats ("..weight") stay as they lie,
+  /// beside their scales ("..weight_scale_inv" or "..weight_scale") of `block`. Errors:
+  /// "llm.weights" where experts of one layer are not all there, or codes and scales do not fit
+  /// each other.
+  explicit Weights(const SafetensorsContent& content, double norm_offset = 0, bool lazily = false,
+                   ScaleBlock block = {});
   /// Plain tensors by GGUF's names, which stay the same tensors: those that are trained.
   explicit Weights(const std::vector<NamedTensor>& tensors);
 
@@ -78,7 +89,8 @@ class Weights {
 
  private:
   using Stacks = std::map<std::string, std::map<int64_t, Weight>>;  // experts by number
-  void add(const NamedArray& array, const TranslatedName& to, double norm_offset, Stacks& stacks);
+  void add(const NamedArray& array, const TranslatedName& to, double norm_offset,
+           const HostArray* scales, ScaleBlock block, Stacks& stacks);
   void add_pairs(const TranslatedName& to, const Weight& both);
   void add_mxfp4(const SafetensorsContent& content, bool lazily);
   std::map<std::string, Weight, std::less<>> weights_;

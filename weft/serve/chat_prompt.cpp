@@ -52,7 +52,8 @@ std::vector<PromptPiece> prompt_pieces(const CompletionRequest& request,
       call.arguments = cut_names(std::move(call.arguments), tokenizer);
     }
   const std::string all =
-      form.prompt(messages, {.tools = cut_names(tools_json(request), tokenizer)});
+      form.prompt(messages, {.tools = cut_names(tools_json(request), tokenizer),
+                             .variables = cut_names(request.template_variables, tokenizer)});
   std::vector<PromptPiece> pieces;
   for (size_t at = 0; at < all.size();) {
     const size_t cut = std::min(all.find(kCut, at), all.size());

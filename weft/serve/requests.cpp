@@ -126,6 +126,20 @@ void read_tools(const Fields& fields, CompletionRequest& request) {
   }
 }
 
+/// As vLLM and llama.cpp have it: {"enable_thinking": false}. What the request says itself stays.
+void read_template_variables(const Fields& fields, CompletionRequest& request) {
+  const JsonTree::Value given = fields.object("chat_template_kwargs");
+  if (given.is_null()) return;
+  constexpr std::string_view kOwn[] = {"messages",  "tools",     "documents",
+                                       "bos_token", "eos_token", "add_generation_prompt"};
+  for (const JsonTree::Value one : given)
+    if (std::ranges::find(kOwn, one.key()) != std::end(kOwn))
+      refuse_parameter(
+          "chat_template_kwargs",
+          strformat("chat_template_kwargs has '{}', which is not the client's to set", one.key()));
+  request.template_variables = json_text(given);
+}
+
 void read_max_completion_tokens(const Fields& fields, CompletionRequest& request) {
   const int64_t most = fields.integer("max_completion_tokens", -1, 1, int64_t{1} << 31);
   int64_t& max_tokens = request.request.max_tokens;
@@ -167,10 +181,12 @@ void refuse_other_modalities(const Fields& fields) {
 CompletionRequest parse_chat_request(std::string_view body, const ServeLimits& limits) {
   const JsonTree tree(body, "the body");
   const Fields fields(tree.root());
-  fields.only(with_common({"messages", "tools", "tool_choice", "parallel_tool_calls",
-                           "top_logprobs", "max_completion_tokens", "modalities", "audio",
-                           "prediction", "web_search_options", "functions", "function_call"}));
-  for (const std::string_view name : {"audio", "prediction", "web_search_options"})
+  fields.only(
+      with_common({"messages", "tools", "tool_choice", "parallel_tool_calls", "top_logprobs",
+                   "max_completion_tokens", "modalities", "audio", "prediction",
+                   "web_search_options", "functions", "function_call", "chat_template_kwargs"}));
+  // A prediction is a hint that makes answers faster elsewhere, and changes none.
+  for (const std::string_view name : {"audio", "web_search_options"})
     refuse_unsupported(fields, name, "the model writes text from what it is given");
   refuse_other_modalities(fields);
   for (const std::string_view name : {"functions", "function_call"})
@@ -182,6 +198,7 @@ CompletionRequest parse_chat_request(std::string_view body, const ServeLimits& l
   read_messages(fields, request);
   read_tools(fields, request);
   read_tool_choice(fields, request);
+  read_template_variables(fields, request);
   return request;
 }
 
@@ -189,7 +206,8 @@ CompletionRequest parse_text_request(std::string_view body, const ServeLimits& l
   const JsonTree tree(body, "the body");
   const Fields fields(tree.root());
   fields.only(with_common({"prompt", "suffix", "echo", "best_of"}));
-  refuse_unsupported(fields, "suffix", "text is only written behind a prompt");
+  if (!fields.text("suffix").empty())
+    refuse_unsupported(fields, "suffix", "text is only written behind a prompt");
   CompletionRequest request;
   request.api = Api::Text;
   read_common(fields, limits, request);

@@ -42,8 +42,9 @@ struct CompletionRequest {
   std::vector<Message> messages;  ///< of a chat
   std::vector<Tool> tools;
   ToolChoice tool_choice;
-  std::vector<Prompt> prompts;  ///< of texts
-  std::string answer_schema;    ///< JSON schema that an answer follows; empty: any text
+  std::string template_variables;  ///< a JSON object of what else the chat's template knows
+  std::vector<Prompt> prompts;     ///< of texts
+  std::string answer_schema;       ///< JSON schema that an answer follows; empty: any text
   int64_t n = 1;
   bool stream = false, include_usage = false, echo = false, logprobs = false, has_seed = false;
   llm::Request request;  ///< without its prompt

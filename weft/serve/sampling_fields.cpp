@@ -1,5 +1,6 @@
 #include "weft/serve/sampling_fields.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -111,7 +112,9 @@ void read_common(const Fields& fields, const ServeLimits& limits, CompletionRequ
   for (const NumberRow& row : kNumbers)
     sampling.*row.member = static_cast<float>(
         fields.number(row.name, static_cast<double>(sampling.*row.member), row.least, row.most));
-  sampling.top_k = static_cast<int32_t>(fields.integer("top_k", 0, 0, kMostTokens - 1));
+  // vLLM's -1 is all of them, too.
+  sampling.top_k =
+      std::max(static_cast<int32_t>(fields.integer("top_k", 0, -1, kMostTokens - 1)), 0);
   request.has_seed = fields.has("seed");
   sampling.seed = static_cast<uint64_t>(fields.integer("seed", 0, -kMostSeed, kMostSeed));
   request.request.max_tokens = fields.integer("max_tokens", -1, 1, kMostTokens);

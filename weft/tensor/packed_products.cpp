@@ -322,9 +322,17 @@ bool has_most_rows(const Tensor& x, int64_t most) {
 /// Packed, or kept in 16 bits.
 bool is_narrow(const Tensor& weight) {
   const OpScope scope(weight, CallSite::here());
-  NodeRef n = weight.node();
-  while (is_movement(n->op)) n = n->src(0);
-  return bits((n->op == Op::Cast ? n->src(0) : n)->dtype) <= 16 || packed_weight(weight);
+  const auto moved = [](NodeRef n) {
+    while (is_movement(n->op)) n = n->src(0);
+    return n;
+  };
+  const auto few_bits = [&](const NodeRef& n) {
+    return bits((n->op == Op::Cast ? moved(n->src(0)) : n)->dtype) <= 16;
+  };
+  const NodeRef n = moved(weight.node());
+  if (n->op == Op::Mul)  // codes and their scales
+    return few_bits(moved(n->src(0))) || few_bits(moved(n->src(1)));
+  return few_bits(n) || packed_weight(weight);
 }
 
 /// Of x with a packed weight: how it is computed.

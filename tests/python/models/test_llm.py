@@ -227,5 +227,35 @@ def test_mxfp4_folder(tmp_path):
     assert np.abs(got - wanted).max() / np.abs(wanted).max() < 1e-5
     config["quantization_config"] = {"quant_method": "gptq"}
     (tmp_path / "config.json").write_text(json.dumps(config))
-    with pytest.raises(ValueError, match="packed by 'gptq', of which weft reads none but mxfp4"):
+    with pytest.raises(ValueError, match="packed by 'gptq', of which weft reads none but fp8 and mxfp4"):
         Model(path)
+
+
+def test_fp8_folder(tmp_path):
+    """As DeepSeek and Qwen publish them: 8-bit floats, a scale for each block; 96 rows are a block and a half."""
+    from safetensors.torch import load_file, save_file
+    model, size = random_model(*CASES["qwen3_moe"]), 64
+    path = saved(model, tmp_path)
+    tensors, exact = load_file(tmp_path / "model.safetensors"), {}
+    for name in [n for n in tensors if n.endswith("_proj.weight")]:
+        w = tensors[name]
+        grid = [-(-n // size) for n in w.shape]
+        scale = torch.rand(grid) * 0.002 + 0.001
+        wide = scale.repeat_interleave(size, 0).repeat_interleave(size, 1)[:w.shape[0], :w.shape[1]]
+        tensors[name] = (w / wide).to(torch.float8_e4m3fn)
+        exact[name] = tensors[name].float() * wide
+        tensors[name + "_scale_inv"] = scale
+    (tmp_path / "plain").mkdir()
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "plain" / "config.json").write_text(json.dumps(config))
+    save_file({n: exact.get(n, t) for n, t in tensors.items() if not n.endswith("_inv")},
+              tmp_path / "plain" / "model.safetensors", {"format": "pt"})
+    config["quantization_config"] = {"quant_method": "fp8", "weight_block_size": [size, size], "activation_scheme": "dynamic"}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    save_file(tensors, tmp_path / "model.safetensors", {"format": "pt"})
+    plain = type(model).from_pretrained(tmp_path / "plain", dtype=torch.float32, attn_implementation="eager").eval()
+    tokens = torch.randint(3, 100, (1, 70))
+    with torch.no_grad():
+        wanted = plain(tokens).logits[0].numpy()
+    got = Model(path, context=128, cache="f32", factors="f32").logits(tokens[0].tolist()).numpy()
+    assert np.abs(got - wanted).max() / np.abs(wanted).max() < 1e-5
