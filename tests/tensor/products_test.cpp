@@ -82,6 +82,23 @@ TEST_F(Products, TransposedConvolution) {
             (std::vector<int64_t>{1, 1, 7}));
 }
 
+/// How many infinities and NaNs a transposed convolution with a filter of ones makes of one
+/// infinity.
+int64_t spread_to(const Dims& image, const Dims& filter, const Ints& stride) {
+  Tensor x = Tensor::ones(image).flatten().contiguous();
+  x.shrink({{17, 18}}).assign(Tensor::full({1}, INFINITY, DType::F32));
+  const Tensor y = x.reshape(image).conv_transpose2d(Tensor::ones(filter).contiguous().realize(),
+                                                     {}, {.stride = stride});
+  return y.isfinite().logical_not().sum().cast(DType::I64).item<int64_t>();
+}
+
+// Of taps that a phase of the stride lacks there are no products, not products with zeros.
+TEST_F(Products, TransposedConvolutionsSpreadInfinitiesNoFurtherThanTheirTaps) {
+  EXPECT_EQ(spread_to({8, 8, 10}, {8, 16, 7}, {2}), 16 * 7);
+  EXPECT_EQ(spread_to({8, 8, 10}, {8, 16, 2}, {3}), 16 * 2);
+  EXPECT_EQ(spread_to({8, 4, 10, 10}, {4, 1, 1, 5}, {3, 1}), 5);
+}
+
 TEST_F(Products, Pools) {
   const Tensor x = counting({1, 1, 4, 5});
   EXPECT_EQ(shown(x.max_pool2d()), "f32 (1, 1, 2, 2) [6, 8, 16, 18]");

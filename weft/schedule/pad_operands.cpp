@@ -4,8 +4,10 @@
 // over a padded image computes, and differs for infinite weights alone.
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <map>
 
+#include "weft/graph/index_algebra.h"
 #include "weft/schedule/plan.h"
 #include "weft/simplify/simplify.h"
 
@@ -92,21 +94,46 @@ class Padder {
                         [&](NodeRef r) { return contains(used, r); });
   }
 
+  struct Walk {
+    int64_t step, length;
+  };
   struct Border {
     std::vector<NodeRef> before, after;
     double numel = 1;
     std::vector<NodeRef> inside;  // conditions that it stands for
   };
 
+  /// Whether taps are moved over an image by this index, one place after the other and at least as
+  /// far as they reach. In a phase of a transposed convolution it is the kernel that ends: the
+  /// other factor is the image, whose infinities must not meet zeros.
+  bool walks_image(const Use& read, NodeRef index) {
+    const auto& parallel = plan_.kernels[static_cast<size_t>(read.kernel)].ranges;
+    int64_t reach = 0, places = 0;
+    std::vector<Walk> moves;
+    for (NodeRef r : used_ranges({&index, 1}, read.scope)) {
+      Stride s{};
+      if (!split_stride(g_, index, r, s)) return true;  // a convolution's stride divides
+      const Walk walk{std::abs(s.coefficient), std::abs(s.coefficient) * r->vmax};
+      if (contains(parallel, r))
+        moves.push_back(walk);
+      else
+        reach += walk.length;
+    }
+    for (const Walk& m : moves)
+      if (m.step <= reach) places += m.length;  // else taps of another axis begin
+    return reach > 0 && places >= reach;
+  }
+
   /// The zeros that stand for the mask; false where it says nothing of the image.
-  bool border_of(NodeRef image, const Access& at, NodeRef inside, Border& out) {
+  bool border_of(NodeRef image, const Use& read, NodeRef inside, Border& out) {
     const std::vector<NodeRef> all = conjuncts(inside);
     for (size_t a = 0; a < image->rank(); ++a) {
-      NodeRef i = at.index[a], size = image->dim(a);
+      NodeRef i = read.access.index[a], size = image->dim(a);
+      const bool ends = walks_image(read, i);
       for (NodeRef condition : {g_.le(g_.index(0), i), g_.lt(i, size)})
-        if (contains(all, condition)) out.inside.push_back(condition);
-      out.before.push_back(g_.index(std::max<int64_t>(0, -i->vmin)));
-      out.after.push_back(g_.index(std::max<int64_t>(0, i->vmax - size->vmin + 1)));
+        if (ends && contains(all, condition)) out.inside.push_back(condition);
+      out.before.push_back(g_.index(ends ? std::max<int64_t>(0, -i->vmin) : 0));
+      out.after.push_back(g_.index(ends ? std::max<int64_t>(0, i->vmax - size->vmin + 1) : 0));
       out.numel *= static_cast<double>(size->vmin + out.before[a]->vmin + out.after[a]->vmin);
     }
     return !out.inside.empty();
@@ -127,7 +154,7 @@ class Padder {
         !is_weight(other, inside) || is_shared(p))
       return false;
     Border border;
-    if (!border_of(n, read.access, inside, border) ||
+    if (!border_of(n, read, inside, border) ||
         border.numel > kLargest * largest_numel(n->shape->span()) ||
         !pays_padding(iterations(read.scope), border.numel))
       return false;
