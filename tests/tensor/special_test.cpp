@@ -138,12 +138,13 @@ TEST_F(Special, ErfinvUndoesErf) {
 TEST_F(Special, LargeAndSmallArguments) {
   for (const DType dtype : {DType::F64, DType::F32}) {
     const double most = dtype == DType::F64 ? 1e308 : 3e38;
+    const double few = dtype == DType::F64 ? 1e-15 : 1e-6;
     const std::vector<double> at{1e-30, 1, 30, most};
     const Tensor x = Tensor::from(at, {at.size()}).cast(dtype);
     const std::vector<double> given = values(x), bound = values(x.asinh());
     for (size_t i = 0; i < given.size(); ++i)
-      EXPECT_NEAR(bound[i] / std::asinh(given[i]), 1, 1e-6) << given[i];
-    EXPECT_NEAR(values(x.acosh())[3] / std::acosh(given[3]), 1, 1e-6);
+      EXPECT_NEAR(bound[i] / std::asinh(given[i]), 1, few) << given[i];
+    EXPECT_NEAR(values(x.acosh())[3] / std::acosh(given[3]), 1, few);
     EXPECT_NEAR(values(Tensor::full({1}, 1e30, dtype).lgamma())[0] / std::lgamma(1e30), 1, 1e-6);
     EXPECT_EQ(values(x.mish())[3], given[3]);
     EXPECT_NEAR(values((-x).mish())[2] / (-30 * std::exp(-30.0)), 1, 1e-5);

@@ -70,6 +70,7 @@ Tensor hypot_of(const Tensor& x, const Operand& other);
 Tensor atan2_of(const Tensor& x, const Operand& other);
 Tensor atan_of(const Tensor& x);
 Tensor sinh_of(const Tensor& x);
+Tensor cosh_of(const Tensor& x);
 Tensor asinh_of(const Tensor& x);
 Tensor acosh_of(const Tensor& x);
 Tensor atanh_of(const Tensor& x);

@@ -303,17 +303,32 @@ Tensor atan2_of(const Tensor& x, const Operand& other) {
 
 // ---- hyperbolic
 
+namespace {
+
 // Up to 1 the power series, of which 2^-32 is left out (f64: 2^-65).
-Tensor sinh_of(const Tensor& x) {
+Tensor sinh_value(const Tensor& x) {
   std::vector<double> series;
   for (int n = x.dtype() == DType::F64 ? 19 : 11; n > 0; n -= 2)
     series.push_back(1 / std::tgamma(n + 1));
-  const auto positive = [&](const Tensor& a) {
+  return odd(x, [&](const Tensor& a) {
     const Tensor half = (a * 0.5).exp(), other = (a * -0.5).exp();
     return (a < 1).where(a * horner(a * a, series), half * (half * 0.5) - other * (other * 0.5));
-  };
-  const auto value = [&](const Tensor& given) { return odd(given, positive); };
-  return with_slope(x, value, [](const Tensor& a, const Tensor&) { return a.cosh(); });
+  });
+}
+
+Tensor cosh_value(const Tensor& x) {
+  const Tensor half = (x * 0.5).exp(), other = (x * -0.5).exp();
+  return half * (half * 0.5) + other * (other * 0.5);
+}
+
+}  // namespace
+
+Tensor sinh_of(const Tensor& x) {
+  return with_slope(x, sinh_value, [](const Tensor& a, const Tensor&) { return cosh_value(a); });
+}
+
+Tensor cosh_of(const Tensor& x) {
+  return with_slope(x, cosh_value, [](const Tensor& a, const Tensor&) { return sinh_value(a); });
 }
 
 namespace {
@@ -352,12 +367,22 @@ Tensor tanh_of(const Tensor& x) {
   return with_slope(x, value, [](const Tensor&, const Tensor& y) { return 1 - y * y; });
 }
 
+namespace {
+
+/// log(1 + near), and log(2 a) where a is large. (Of two numbers `where` makes f32's.)
+Tensor above_log1p(const Tensor& is_large, const Tensor& a, const Tensor& near) {
+  const Tensor y = is_large.where(a, near).log1p();
+  return is_large.where(y + std::numbers::ln2, y);
+}
+
+}  // namespace
+
 Tensor asinh_of(const Tensor& x) {
   const auto value = [](const Tensor& given) {
     return odd(given, [](const Tensor& a) {
       const Tensor is_large = a > std::sqrt(large(a.dtype())), b = is_large.where(1, a);
       const Tensor square = b * b, near = b + square / (1 + (square + 1).sqrt());
-      return is_large.where(a, near).log1p() + is_large.where(std::numbers::ln2, 0);
+      return above_log1p(is_large, a, near);
     });
   };
   return with_slope(x, value, [](const Tensor& a, const Tensor&) { return (a * a + 1).rsqrt(); });
@@ -377,8 +402,7 @@ Tensor acosh_of(const Tensor& x) {
   const auto value = [](const Tensor& given) {
     const Tensor is_large = given > large(given.dtype()), t = is_large.where(1, given - 1);
     const Tensor near = t + t.sqrt() * (t + 2).sqrt();
-    const Tensor y = is_large.where(given, near).log1p() + is_large.where(std::numbers::ln2, 0);
-    return (given < 1).where(NAN, y);
+    return (given < 1).where(NAN, above_log1p(is_large, given, near));
   };
   const auto slope = [](const Tensor& a, const Tensor&) { return ((a - 1) * (a + 1)).rsqrt(); };
   return with_slope(x, value, slope);
