@@ -91,8 +91,8 @@ struct Config {
   Experts experts;
   Latent latent;
   std::vector<int32_t> end_tokens;
-  std::array<int64_t, 2> scale_block =
-      {};  ///< of a folder's matrices of 8-bit floats; 0: as they have it
+  /// Of a folder's matrices of 8-bit floats; 0: as they have it.
+  std::array<int64_t, 2> scale_block = {};
   Pooling pooling = Pooling::Mean;
 
   bool is_local(int64_t layer) const {

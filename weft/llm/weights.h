@@ -34,8 +34,8 @@ struct Weight {
   std::vector<LowRank> factors = {};  ///< of adapters; value() is without them
   bool interleaved = false;  ///< stored is (groups of rows, words, rows, bytes), a group's rows
                              ///< side by side
-  Tensor scales =
-      {};  ///< of floats of 8 bits, as folders have them: (.., blocks of rows, of columns)
+  /// Of floats of 8 bits, as folders have them: (.., blocks of rows, of columns).
+  Tensor scales = {};
   ScaleBlock scaled = {};  ///< a block's size
 
   bool defined() const { return stored.defined(); }
