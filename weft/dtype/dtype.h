@@ -98,6 +98,7 @@ constexpr const FloatFormat& float_format(DType d) {
 // Stored only: computed with in f32, rounded after every op.
 constexpr bool is_narrow_float(DType d) { return is_float(d) && bits(d) < 32; }
 constexpr bool is_float8(DType d) { return is_float(d) && bits(d) == 8; }
+constexpr bool is_half(DType d) { return is_float(d) && bits(d) == 16; }
 
 constexpr double power_of_two(int exponent) {
   double x = 1;

@@ -7,7 +7,6 @@
 namespace weft::lower {
 namespace {
 
-bool is_half(DType d) { return is_float(d) && bits(d) == 16; }
 DType bits_type(DType d) { return bits(d) == 64 ? DType::I64 : DType::I32; }
 
 // ---- exact sums

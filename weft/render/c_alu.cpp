@@ -11,8 +11,6 @@ namespace {
 
 using Kind = CType::Kind;
 
-bool is_half(DType d) { return is_float(d) && bits(d) == 16; }
-
 COpKind op_kind(CType subject, DType dtype) {
   if (is_bool(dtype)) return kCBool;
   return subject.kind == Kind::Float ? kCFloat : kCInt;

@@ -23,8 +23,6 @@ PtxKind kind_of(DType dtype) {
   internal_error("render.ptx", "a value of dtype {} has no PTX type", name(dtype));
 }
 
-bool is_half(DType dtype) { return (ptx_kind(dtype).kind & kPtxHalf) != 0; }
-
 uint64_t stored_bits(Value v) {
   uint64_t raw = 0;
   v.store(&raw);

@@ -9,8 +9,6 @@ namespace weft {
 
 namespace {
 
-bool is_half(DType d) { return wgsl_kind(d) == kWgslHalf; }
-
 bool is_long(DType d) { return (wgsl_kind(d) & kWgslLong) != 0; }
 
 /// Cut to the width of an integer below 32 bits.

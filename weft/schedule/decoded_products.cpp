@@ -373,15 +373,11 @@ class ColumnBlocks {
   NodeMap<NodeRef> given_;
 };
 
-}  // namespace
-
-namespace {
-
 /// Whether `n` are halves of memory as f32.
 bool widens_half(NodeRef n) {
   if (n->op != Op::Cast || n->dtype != DType::F32) return false;
   NodeRef from = moved(n->src(0));
-  return from->op == Op::Param && (from->dtype == DType::F16 || from->dtype == DType::BF16);
+  return from->op == Op::Param && is_half(from->dtype);
 }
 
 }  // namespace

@@ -224,7 +224,7 @@ namespace {
 
 /// Whether all lanes of vectors along `range` take one half of an operand.
 bool takes_halves_singly(const Planner& plan, const ProductOperand& o, NodeRef range) {
-  return is_float(o.node->dtype) && bits(o.node->dtype) == 16 &&
+  return is_half(o.node->dtype) &&
          step_along(plan, o.node, plan.uses.at(o.node)[o.use].access, range) == Step::None;
 }
 

@@ -28,8 +28,8 @@ constexpr double kReuseOfIntegers = 12;
 // Of tiles' operands, where the product has fewer rows or columns than a tile.
 constexpr double kReuseOfRemainders = 48;
 // By tiles, which multiply sixteen times as many numbers as vectors do in the same time: on Granite
-// Rapids they made 64 rows of 1024 x 1024 bfloats 5 times as fast, 16 rows and 16 columns, one of
-// which was copied, 8 times.
+// Rapids they made 64 rows of 1024 x 1024 bfloats 5 times as fast, and 10000 x 128 by 16 columns 8
+// times.
 constexpr double kReuseByTiles = 8;
 constexpr int64_t kShortest = 4;  // words of a sum
 
@@ -300,15 +300,15 @@ class FitForTiles {
 
   NodeRef product(const Side& rows, const Side& columns) {
     const DType run = sum_->src(0)->dtype;
-    NodeRef a = g_.make(Op::Cast, run, {matrix(rows)}),
-            b = g_.make(Op::Cast, run, {matrix(columns)});
-    const NodeRef tall[] = {a->dim(0), a->dim(1), g_.index(1)};
-    const NodeRef wide[] = {g_.index(1), b->dim(1), b->dim(0)};
-    const NodeRef all[] = {a, a->dim(0), a->dim(1), b->dim(0)};
-    a = reshaped(g_, a, tall), b = reshaped(g_, moved_axis(g_, b, 1, 0), wide);
-    const NodeRef left[] = {a, all[1], all[2], all[3]}, right[] = {b, all[1], all[2], all[3]};
-    NodeRef factors = g_.make(
-        Op::Mul, run, {g_.make({Op::Expand, run, left}), g_.make({Op::Expand, run, right})});
+    NodeRef a = g_.make(Op::Cast, run, {matrix(rows)});
+    NodeRef b = moved_axis(g_, g_.make(Op::Cast, run, {matrix(columns)}), 1, 0);
+    NodeRef one = g_.index(1), height = a->dim(0), sum = a->dim(1), width = b->dim(1);
+    const auto spread = [&](NodeRef x, std::initializer_list<NodeRef> dims) {
+      const NodeRef all[] = {reshaped(g_, x, dims), height, sum, width};
+      return g_.make({Op::Expand, run, all});
+    };
+    NodeRef factors =
+        g_.make(Op::Mul, run, {spread(a, {height, sum, one}), spread(b, {one, sum, width})});
     return DotProducts(g_, reduce_over(g_, factors, Fold::Add, {1}), target_, constants_).run();
   }
 

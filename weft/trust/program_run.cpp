@@ -181,7 +181,7 @@ class Item {
                          n->op == Op::Exp2 || n->op == Op::Log2 || n->op == Op::Sin ||
                          n->op == Op::Cos || n->op == Op::Tan;
     WEFT_CHECK(!removed && n->dtype != DType::Index, "{} in a program", info(n->op).mnemonic);
-    const bool half = n->dtype == DType::F16 || n->dtype == DType::BF16;
+    const bool half = is_half(n->dtype);
     const bool moves = n->op == Op::Cast || n->op == Op::Where || n->op == Op::Bitcast;
     WEFT_CHECK(!half || moves, "16-bit arithmetic in a program");
     Lanes& out = values_[n];

@@ -16,14 +16,14 @@ Reg X86Selector::cast(NodeRef n) {
   const DType from = n->src(0)->dtype, to = n->dtype;
   const Reg r = value(n->src(0));
   if (from == to) return r;
-  if (is_half_float(from)) {
+  if (is_half(from)) {
     const Reg x = to_float(r, from, DType::F32);
     if (to == DType::F32) return x;
     if (in_vector(to)) return to_float(x, DType::F32, to);
-    return is_half_float(to) ? to_half(x, DType::F32, to) : float_to_integer(x, DType::F32, to);
+    return is_half(to) ? to_half(x, DType::F32, to) : float_to_integer(x, DType::F32, to);
   }
   if (in_vector(to)) return to_float(r, from, to);
-  if (is_half_float(to)) return to_half(r, from, to);
+  if (is_half(to)) return to_half(r, from, to);
   if (in_vector(from)) return float_to_integer(r, from, to);
   if (is_bool(to)) {
     emit(Form::Test, 64, {r, r});
@@ -40,7 +40,7 @@ Reg X86Selector::bitcast(NodeRef n) {
   const Reg r = value(n->src(0));
   if (is_bool(to)) return cast(n);
   if (in_vector(from) == in_vector(to))
-    return in_vector(to) ? r : extended(r, is_half_float(to) ? DType::U16 : to);
+    return in_vector(to) ? r : extended(r, is_half(to) ? DType::U16 : to);
   if (in_vector(to)) return bits_to_vector(r, to);
   return extended(vector_to_bits(r, from), to);
 }

@@ -13,7 +13,6 @@ using x86::Form;
 
 /// True for dtypes that are computed with in vector registers.
 constexpr bool in_vector(DType d) { return d == DType::F32 || d == DType::F64; }
-constexpr bool is_half_float(DType d) { return d == DType::F16 || d == DType::BF16; }
 
 class X86Emitter {
  protected:

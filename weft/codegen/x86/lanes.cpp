@@ -516,7 +516,7 @@ Reg X86Selector::lane(NodeRef vector_node, int k) {
   const Reg x = piece(v.parts, v.bits, v.lanes, k, 1);
   if (in_vector(d)) return x;
   const Reg r = vector_to_bits(x, v.bits == 64 ? DType::F64 : DType::F32);
-  return extended(r, is_half_float(d) ? DType::U16 : d);
+  return extended(r, is_half(d) ? DType::U16 : d);
 }
 
 /// The last resort, for what there is no vector instruction for.

@@ -252,7 +252,7 @@ void X86Selector::store(NodeRef n) {
 Reg X86Selector::constant(NodeRef n) {
   const Value v = const_value(n);
   if (in_vector(n->dtype)) return float_constant(v.as_double(), n->dtype);
-  if (!is_half_float(n->dtype))
+  if (!is_half(n->dtype))
     return integer(is_unsigned(n->dtype) ? static_cast<int64_t>(v.as_uint()) : v.as_int());
   uint16_t raw = 0;
   v.store(&raw);

@@ -156,7 +156,7 @@ Parts X86Selector::converted(const Parts& x, DType from, DType to, int lanes, bo
 }
 
 Vector X86Selector::numbers_to_mask(const Parts& x, DType from, int lanes) {
-  if (is_half_float(from))
+  if (is_half(from))
     return numbers_to_mask(converted(x, from, DType::F32, lanes), DType::F32, lanes);
   Parts masks;
   for (Reg part : x) masks.push_back(is_not_zero(from, part, layout(bits(from), lanes).width));

@@ -151,7 +151,7 @@ const X86Selector::VectorForm* X86Selector::vector_form(Op op, DType d) const {
     return f.op == op && (f.kinds & kind_of(d)) != 0 && (f.bits == 0 || f.bits == bits(d)) &&
            usable(f.form);
   });
-  return row == std::end(kVectorForms) || is_half_float(d) ? nullptr : row;
+  return row == std::end(kVectorForms) || is_half(d) ? nullptr : row;
 }
 
 Reg X86Selector::part_op(const PartOp& p) {
