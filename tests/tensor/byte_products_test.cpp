@@ -215,6 +215,20 @@ TEST_P(ByteProducts, OfManyRows) {
   }
 }
 
+/// Where the machine multiplies them.
+TEST_P(ByteProducts, ManyRowsAreProductsOfBf16) {
+  if (!multiplies_bf16(context_)) GTEST_SKIP() << "many rows are multiplied as bytes or f32 here";
+  constexpr int64_t kRows = 37;
+  for (const CodecRow& format : kCodecs) {
+    if (is_plain(format.codec)) continue;
+    SCOPED_TRACE(name(format.codec));
+    const Weights w = weights(format.codec);
+    const Tensor x = Tensor::from(some_rows(kRows, kSum), Dims({kRows, kSum})).realize();
+    const auto of = [&](Factors f) { return product_with(x, w.decoded, f).to_vector<float>(); };
+    EXPECT_EQ(of(Factors::Q8), of(Factors::BF16));
+  }
+}
+
 /// Several blocks, one after the other, in memory of one; columns that no vector divides have none.
 TEST_P(ByteProducts, ManyRowsByBlocksOfColumns) {
   constexpr int64_t kRows = 40, kLong = 8192, kWide = 4 * 128;

@@ -330,9 +330,9 @@ bool is_narrow(const Tensor& weight) {
     return bits((n->op == Op::Cast ? moved(n->src(0)) : n)->dtype) <= 16;
   };
   const NodeRef n = moved(weight.node());
-  if (n->op == Op::Mul)  // codes and their scales
-    return few_bits(moved(n->src(0))) || few_bits(moved(n->src(1)));
-  return few_bits(n) || packed_weight(weight);
+  const bool scaled = n->op == Op::Mul &&  // codes and their scales
+                      (few_bits(moved(n->src(0))) || few_bits(moved(n->src(1))));
+  return scaled || few_bits(n) || packed_weight(weight);
 }
 
 /// Of x with a packed weight: how it is computed.
