@@ -81,17 +81,19 @@ std::optional<TileProduct> find_tile_product(const KernelInfo& info, const Targe
   NodeRef sum = info.reduces[0], value = sum->src(0);
   const RangeMask own = info.reduced_by(sum);
   if (fold_of(sum) != Fold::Add || !has_trait(value->op, kWords) || !is_zero(value->src(2)) ||
-      std::popcount(own) != 1)
+      own == 0)
     return std::nullopt;
   for (const RangeInfo& r : info.ranges)
     if (!r.free() || !r.constant) return std::nullopt;
-  const auto k = static_cast<size_t>(std::countr_zero(own));
   for (const bool swapped : {false, true}) {
     const MatrixUnit* unit = target.tile_unit(value->op, swapped);
     const Access *rows = access_of(info, value->src(swapped ? 1 : 0)),
                  *columns = access_of(info, value->src(swapped ? 0 : 1));
-    if (!unit || !rows || !columns || info.ranges[k].extent % unit->tile != 0) continue;
-    if (const auto found = TileSearch(info, *unit, k).run(*rows, *columns)) return found;
+    if (!unit || !rows || !columns) continue;
+    for (size_t k = 0; k < info.ranges.size(); ++k) {
+      if (!(own & bit(k)) || info.ranges[k].extent % unit->tile != 0) continue;
+      if (const auto found = TileSearch(info, *unit, k).run(*rows, *columns)) return found;
+    }
   }
   return std::nullopt;
 }

@@ -38,28 +38,7 @@ struct Factor {
   NodeRef narrow = nullptr;  // before it is converted, broadcast axes of size 1
 };
 
-bool keeps_elements(Op op) {
-  return op == Op::Reshape || op == Op::Permute || op == Op::Expand || op == Op::Shrink ||
-         op == Op::Flip || op == Op::Pad;
-}
-
 double numel(NodeRef n) { return largest_numel(n->shape->span()); }
-
-/// What `full` is a conversion of, moved as it is; null where there is no such thing.
-NodeRef narrow_values(Graph& g, NodeRef full) {
-  NodeRef x = full->op == Op::Expand ? full->src(0) : full;
-  std::vector<NodeRef> moves;
-  for (; keeps_elements(x->op); x = x->src(0)) moves.push_back(x);
-  if (x->op != Op::Cast || !is_static(x->src(0))) return nullptr;
-  x = x->src(0);
-  const double given = numel(x);
-  for (size_t i = moves.size(); i-- > 0;) {
-    std::vector<NodeRef> src(moves[i]->src().begin(), moves[i]->src().end());
-    src[0] = x;
-    x = g.make({moves[i]->op, x->dtype, src, moves[i]->ints()});
-  }
-  return numel(x) <= 2 * given ? x : nullptr;
-}
 
 class DotProducts {
  public:

@@ -345,6 +345,9 @@ NodeRef split_large_reduction(Graph& g, NodeRef reduce, const Target& target,
 /// there is none for it, or it does not pay.
 NodeRef by_matrix_unit(Graph& g, NodeRef sum, const Target& target,
                        const ConstantValues& constants);
+/// The convolution `sum` of bf16 by a unit's tiles; null where it is something else, there are no
+/// tiles, or they would be mostly zeros.
+NodeRef convolution_by_tiles(Graph& g, NodeRef sum, const Target& target);
 /// `sum`, or the same with the windows of an image written side by side, where that costs less than
 /// putting weights in another order.
 NodeRef by_spread_windows(Graph& g, NodeRef sum, const Target& target,

@@ -9,11 +9,31 @@ namespace {
 // Bytes of rows; shorter ones come soon enough.
 constexpr int64_t kFarRows = 2048;
 
+bool keeps_elements(Op op) {
+  return op == Op::Reshape || op == Op::Permute || op == Op::Expand || op == Op::Shrink ||
+         op == Op::Flip || op == Op::Pad;
+}
+
 }  // namespace
 
 NodeRef moved(NodeRef n) {
   while (is_movement(n->op) && n->op != Op::Gather) n = n->src(0);
   return n;
+}
+
+NodeRef narrow_values(Graph& g, NodeRef full) {
+  NodeRef x = full->op == Op::Expand ? full->src(0) : full;
+  std::vector<NodeRef> moves;
+  for (; keeps_elements(x->op); x = x->src(0)) moves.push_back(x);
+  if (x->op != Op::Cast || !is_static(x->src(0))) return nullptr;
+  x = x->src(0);
+  const double given = largest_numel(x->shape->span());
+  for (size_t i = moves.size(); i-- > 0;) {
+    std::vector<NodeRef> src(moves[i]->src().begin(), moves[i]->src().end());
+    src[0] = x;
+    x = g.make({moves[i]->op, x->dtype, src, moves[i]->ints()});
+  }
+  return largest_numel(x->shape->span()) <= 2 * given ? x : nullptr;
 }
 
 Reading::Reading(Graph& g, NodeRef x) : of(x) {

@@ -380,8 +380,10 @@ class Preparer {
 
   NodeRef in_steps(NodeRef whole) {
     NodeRef reduce = reduced_once(g_, whole);
-    if (reduce == whole)
+    if (reduce == whole) {
+      if (NodeRef made = convolution_by_tiles(g_, whole, target_)) return made;
       if (NodeRef made = by_winograd(g_, whole, target_, constants_)) return made;
+    }
     NodeRef made = by_matrix_unit(g_, reduce, target_, constants_);
     if (!made)
       made = sums_scaled_bytes(reduce)

@@ -15,12 +15,14 @@
 #include <array>
 
 #include "weft/schedule/axes.h"
+#include "weft/schedule/convolution.h"
 #include "weft/schedule/plan.h"
 
 namespace weft {
 namespace {
 
 constexpr int64_t kTaps = 3, kResults = 4, kTile = kTaps + kResults - 1;
+constexpr Taps kThree{kTaps, 1, 1};
 constexpr double kMove = 1.3;      // cycles for transforming an element (Zen 4)
 constexpr double kBeyondL2 = 1.1;  // times as long, where what is transformed leaves L2
 // Products in the time, where that, what it is made of and what becomes of it leave L3, four times
@@ -40,49 +42,8 @@ constexpr double kWeight[kTile][kTaps] = {{1. / 4, 0, 0},
 constexpr double kResult[kResults][kTile] = {
     {1, 1, 1, 1, 1, 0}, {0, 1, -1, 2, -2, 0}, {0, 1, 1, 4, 4, 0}, {0, 1, -1, 8, -8, 1}};
 
-/// What is convolved: sizes of the result, and of the image in front of the windows.
-struct Convolution {
-  NodeRef image = nullptr;   // (images, in, rows, columns), zeros around it included
-  NodeRef weight = nullptr;  // (out, in, 3, 3)
-  int64_t images = 0, in = 0, out = 0, rows = 0, columns = 0;
-
-  int64_t tiles() const { return (columns + kResults - 1) / kResults; }
-};
-
-bool is_window(NodeRef n, int64_t axis) {
-  return n->op == Op::Window && n->int_arg(0) == axis && n->int_arg(1) == kTaps &&
-         n->int_arg(2) == 1 && n->int_arg(3) == 1;
-}
-
-/// As conv2d multiplies them: (images, 1, out, in, rows, columns, 3, 3), where each factor is
-/// broadcast along what it does not have.
-bool find_factors(Graph& g, NodeRef image, NodeRef weight, Convolution& out) {
-  if (image->op != Op::Expand || weight->op != Op::Expand) return false;
-  image = image->src(0), weight = weight->src(0);
-  if (image->op != Op::Reshape || !is_window(image->src(0), 3)) return false;
-  NodeRef windows = image->src(0);
-  if (!is_window(windows->src(0), 2) || windows->rank() != 6) return false;
-  for (const size_t a : {0, 1, 4, 5})
-    if (!is_int_const(weight->dim(a), 1)) return false;
-  const auto size = [&](size_t axis) { return windows->dim(axis)->vmin; };
-  out = {windows->src(0)->src(0), nullptr, size(0), size(1),
-         weight->dim(2)->vmin,    size(2), size(3)};
-  const int64_t dims[] = {out.images, 1, 1, out.in, out.rows, out.columns, kTaps, kTaps};
-  for (size_t a = 0; a < std::size(dims); ++a)
-    if (!is_int_const(image->dim(a), dims[a])) return false;
-  const NodeRef shape[] = {weight->dim(2), weight->dim(3), weight->dim(6), weight->dim(7)};
-  out.weight = reshaped(g, weight, shape);
-  return is_int_const(weight->dim(3), out.in);
-}
-
-bool find_convolution(Graph& g, NodeRef sum, Convolution& out) {
-  NodeRef x = sum->src(0);
-  constexpr int64_t kSummed[] = {3, 6, 7};
-  if (x->op != Op::Mul || x->dtype != DType::F32 || x->rank() != 8 || !is_static(x) ||
-      !std::ranges::equal(reduce_axes(sum), kSummed))
-    return false;
-  return find_factors(g, x->src(0), x->src(1), out) || find_factors(g, x->src(1), x->src(0), out);
-}
+/// Results of a row of one, in tiles.
+int64_t tiles(const Convolution& c) { return (c.columns + kResults - 1) / kResults; }
 
 /// In full vectors. Where those are short transforming takes longer, too; where there are none
 /// (GPUs) as the default machine, not measured.
@@ -108,10 +69,10 @@ bool pays(const Convolution& c, bool constant_weights, const Target& target) {
     for (const int64_t n : sizes) product *= static_cast<double>(n);
     return product;
   };
-  const double before = times({c.columns, kTaps}), after = times({c.tiles(), kTile});
+  const double before = times({c.columns, kTaps}), after = times({tiles(c), kTile});
   const double saved = (before - after) * times({kTaps, c.images, c.rows, c.in, c.out});
-  const double images = times({c.images, c.rows + kTaps - 1, c.in, c.tiles()}),
-               sums = times({c.images, c.rows, c.out, c.tiles(), kTile});
+  const double images = times({c.images, c.rows + kTaps - 1, c.in, tiles(c)}),
+               sums = times({c.images, c.rows, c.out, tiles(c), kTile});
   const double bytes = std::max(images * kTile, sums) * sizeof(float);
   const double weights = constant_weights ? 0 : times({c.in, c.out, kTaps, kTaps + kTile});
   return saved > products_for(bytes, target) * (images * (kResults + kTile) + sums) +
@@ -127,14 +88,14 @@ class Winograd {
   NodeRef products() {
     const NodeRef rows = window(transformed_image(), 2, kTaps, 1);
     return multiply(rows, {0, 1, 2, 3, 5, 6}, transformed_weight(), {0, 4, 5, 6},
-                    {kTile, c_.images, c_.rows, c_.tiles(), c_.out, c_.in, kTaps}, {5, 6});
+                    {kTile, c_.images, c_.rows, tiles(c_), c_.out, c_.in, kTaps}, {5, 6});
   }
 
   /// What they are results of, in the shape of `like`.
   NodeRef results(NodeRef products, NodeRef like) {
     NodeRef y = multiply(moved_axis(g_, products, 0, 4), {0, 1, 2, 4, 5}, matrix(kResult), {3, 5},
-                         {c_.images, c_.rows, c_.tiles(), kResults, c_.out, kTile}, {5});
-    y = with_axis(g_, y, 2, {c_.tiles() * kResults}, 2);
+                         {c_.images, c_.rows, tiles(c_), kResults, c_.out, kTile}, {5});
+    y = with_axis(g_, y, 2, {tiles(c_) * kResults}, 2);
     y = moved_axis(g_, part(g_, y, 2, 0, c_.columns), 3, 1);
     return reshaped(g_, y, like->shape->span());
   }
@@ -145,7 +106,7 @@ class Winograd {
   NodeRef transformed_image() {
     NodeRef x = stored(moved_axis(g_, padded_to_tiles(), 1, 3));
     return stored(multiply(matrix(kImage), {0, 5}, window(x, 2, kTile, kResults), {1, 2, 3, 4, 5},
-                           {kTile, c_.images, c_.rows + kTaps - 1, c_.tiles(), c_.in, kTile}, {5}));
+                           {kTile, c_.images, c_.rows + kTaps - 1, tiles(c_), c_.in, kTile}, {5}));
   }
 
   /// In memory, in the order of its axes.
@@ -165,7 +126,7 @@ class Winograd {
 
   /// The image with zeros up to the end of the last tile.
   NodeRef padded_to_tiles() {
-    const int64_t more = c_.tiles() * kResults - c_.columns;
+    const int64_t more = tiles(c_) * kResults - c_.columns;
     NodeRef x = c_.image;
     if (more == 0) return x;
     if (x->op != Op::Pad) return padded(g_, x, 3, 0, more);
@@ -303,7 +264,9 @@ bool find_gradient(Graph& g, NodeRef n, const NodeMap<NodeRef>& copies, Convolut
            size(2),
            size(3),
            n->dim(2)->vmin,
-           n->dim(3)->vmin};
+           n->dim(3)->vmin,
+           kThree,
+           kThree};
     return true;
   }
   return false;
@@ -315,7 +278,8 @@ bool is_for(const Target& target) { return target.vector_bits > 0 && !target.can
 
 NodeRef by_winograd(Graph& g, NodeRef sum, const Target& target, const ConstantValues& constants) {
   Convolution c;
-  if (!is_for(target) || fold_of(sum) != Fold::Add || !find_convolution(g, sum, c)) return nullptr;
+  if (!is_for(target) || !find_convolution(g, sum, c) || c.down != kThree || c.along != kThree)
+    return nullptr;
   return in_half_the_products(g, c, sum, target, constants);
 }
 
