@@ -15,44 +15,63 @@ namespace {
 // Of what tiles multiply, the part that is no zero, at least: they are about six times as fast as
 // vectors of f32.
 constexpr double kLeastUsed = 0.4;
+// Of rows that are cut into tiles one by one.
+constexpr double kLeastOfRows = 0.6;
 // Products with each element of the image's copy, at least.
 constexpr double kReuse = 16;
 
 int64_t round_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 
+/// The part of `n` numbers in as many as fill tiles.
+double used(int64_t n, int64_t unit) {
+  return static_cast<double>(n) / static_cast<double>(round_up(n, unit));
+}
+
+NodeRef window(Graph& g, NodeRef x, int64_t axis, const Taps& t) {
+  return g.make(Op::Window, x->dtype, {x}, {axis, t.count, t.stride, t.dilation});
+}
+
+/// The same with the taps along a row, an even number of them, as channels of an image of its own,
+/// which is written for them: few channels are more so.
+Convolution with_taps_as_channels(Graph& g, const Convolution& c) {
+  Convolution made = c;
+  const int64_t taps = round_up(c.along.count, 2);
+  NodeRef x = padded(g, window(g, c.image, 3, c.along), 4, 0, taps - c.along.count);
+  NodeRef w = padded(g, c.weight, 3, 0, taps - c.along.count);
+  made.in = c.in * taps, made.along = {};
+  made.image = with_axis(g, moved_axis(g, x, 4, 2), 1, {made.in}, 2);
+  made.weight = with_axis(g, with_axis(g, moved_axis(g, w, 3, 2), 1, {made.in}, 2), 3, {1}, 0);
+  return made;
+}
+
 class TileConvolution {
  public:
-  TileConvolution(Graph& g, const Convolution& c, const MatrixUnit& words, const MatrixUnit& tiles)
+  /// Of bf16.
+  TileConvolution(Graph& g, const Convolution& c, const MatrixUnit& words, int64_t tile)
       : g_(g),
         c_(c),
         words_(words),
-        channels_(round_up(c.in, words.depth * tiles.tile)),
-        columns_(c.columns < 2 * tiles.tile ? round_up(c.columns, tiles.tile) : c.columns),
-        tile_(tiles.tile) {}
-
-  bool pays() const {
-    const auto share = [](int64_t some, int64_t all) { return double(some) / double(all); };
-    const double used = share(c_.in, channels_) * share(c_.columns, round_up(c_.columns, tile_));
-    const double taps = double(c_.down.count * c_.along.count),
-                 steps = double(c_.down.stride * c_.along.stride);
-    return c_.out >= tile_ && used >= kLeastUsed && double(c_.out) * taps / steps >= kReuse;
-  }
+        channels_(round_up(c.in, words.depth * tile)),
+        in_one_row_(c.down.stride == 1 && c.along.stride == 1 &&
+                    used(c.columns, tile) < kLeastOfRows),
+        rows_(in_one_row_ ? 1 : c.rows),
+        columns_(in_one_row_            ? c.rows * c.image->dim(3)->vmin
+                 : c.columns < 2 * tile ? round_up(c.columns, tile)
+                                        : c.columns) {}
 
   /// (images, 1, out, rows, columns)
-  NodeRef sum(NodeRef image, NodeRef weight, NodeRef like) {
+  NodeRef sum(NodeRef like) {
     const int64_t count = channels_ / words_.depth;
-    NodeRef x = windows(copied_image(image)), w = copied_weight(weight);
-    const int64_t sizes[] = {c_.images, c_.out,        c_.rows,        columns_,
+    const int64_t sizes[] = {c_.images, c_.out,        rows_,         columns_,
                              count,     c_.down.count, c_.along.count};
     // The image is (images, words, rows, columns, taps, taps), the weight (out, words, taps, taps).
-    NodeRef dot = g_.make(words_.op, words_.sum,
-                          {spread(w, {1, 4, 5, 6}, sizes),
-                           spread(moved_axis(g_, x, 1, 3), {0, 2, 3, 4, 5, 6}, sizes),
-                           g_.constant(Value::of(words_.sum, 0))});
+    NodeRef x = spread(moved_axis(g_, windows(), 1, 3), {0, 2, 3, 4, 5, 6}, sizes),
+            w = spread(stored(words_of_channels(c_.weight), 1, 3), {1, 4, 5, 6}, sizes);
+    NodeRef dot = g_.make(words_.op, words_.sum, {w, x, g_.constant(Value::of(words_.sum, 0))});
     NodeRef y = reduce_over(g_, dot, Fold::Add, {4, 5, 6});
-    if (columns_ != c_.columns)
-      y = part(g_, g_.make(Op::Contiguous, y->dtype, {y}), 3, 0, c_.columns);
-    return reshaped(g_, y, like->shape->span());
+    if (columns_ != c_.columns) y = g_.make(Op::Contiguous, y->dtype, {y});
+    if (in_one_row_) y = with_axis(g_, y, 2, {c_.rows, columns_ / c_.rows}, 2);
+    return reshaped(g_, part(g_, y, 3, 0, c_.columns), like->shape->span());
   }
 
  private:
@@ -61,30 +80,40 @@ class TileConvolution {
     return words_along(g_, x, 1, channels_ / words_.depth, words_.depth);
   }
 
-  /// In this order in memory, and moved back.
+  /// In memory in the order that moving an axis makes, and as it was.
   NodeRef stored(NodeRef x, size_t from, size_t to) {
     x = g_.make(Op::Contiguous, x->dtype, {moved_axis(g_, x, from, to)});
     return moved_axis(g_, x, to, from);
   }
 
-  /// Each row has its words one after the other.
-  NodeRef copied_image(NodeRef image) {
-    const Taps& t = c_.along;
-    const int64_t wanted = (columns_ - 1) * t.stride + (t.count - 1) * t.dilation + 1,
-                  have = image->dim(3)->vmin;
+  /// (images, words, rows, columns, taps, taps)
+  NodeRef windows() {
+    NodeRef image = c_.image;
+    Taps down = c_.down;
+    if (in_one_row_) {  // the next row is as many places on as a row has
+      down.dilation *= image->dim(3)->vmin;
+      image = with_axis(g_, image, 2, {1, image->dim(2)->vmin * image->dim(3)->vmin}, 2);
+    }
+    const auto reach = [](const Taps& t) { return (t.count - 1) * t.dilation; };
+    const int64_t last = (columns_ - 1) * c_.along.stride + reach(c_.along),
+                  wanted = last + 1 + (in_one_row_ ? reach(down) : 0), have = image->dim(3)->vmin;
     if (wanted > have) image = padded(g_, image, 3, 0, wanted - have);
-    return stored(words_of_channels(image), 1, 2);
+    NodeRef x = stored(words_of_channels(image), 1, 2);  // words of a row one after the other
+    if (in_one_row_) return cut(window(g_, window(g_, x, 3, down), 3, c_.along));
+    x = cut(window(g_, x, 3, c_.along));
+    if (c_.along.stride > 1) x = side_by_side(x);
+    return moved_axis(g_, window(g_, x, 2, down), 5, 4);
   }
 
-  NodeRef copied_weight(NodeRef weight) { return stored(words_of_channels(weight), 1, 3); }
+  NodeRef cut(NodeRef x) { return x->dim(3)->vmin == columns_ ? x : part(g_, x, 3, 0, columns_); }
 
-  NodeRef window(NodeRef x, int64_t axis, const Taps& t) {
-    return g_.make(Op::Window, x->dtype, {x}, {axis, t.count, t.stride, t.dilation});
-  }
-
-  NodeRef windows(NodeRef x) {
-    x = window(window(x, 2, c_.down), 3, c_.along);
-    return x->dim(3)->vmin == columns_ ? x : part(g_, x, 3, 0, columns_);
+  /// (images, words, rows, columns, taps): what is a step apart is copied once more, for each tap.
+  NodeRef side_by_side(NodeRef x) {
+    const int64_t order[] = {0, 2, 4, 1, 3}, back[] = {0, 3, 1, 4, 2};
+    const NodeRef view[] = {x};
+    const NodeRef memory[] = {
+        g_.make(Op::Contiguous, x->dtype, {g_.make({Op::Permute, x->dtype, view, order})})};
+    return g_.make({Op::Permute, x->dtype, memory, back});
   }
 
   NodeRef spread(NodeRef x, std::initializer_list<size_t> axes, std::span<const int64_t> sizes) {
@@ -100,7 +129,9 @@ class TileConvolution {
   Graph& g_;
   const Convolution& c_;
   const MatrixUnit& words_;
-  const int64_t channels_, columns_, tile_;  // with the zeros that fill tiles
+  const int64_t channels_;  // with the zeros that fill tiles, as columns_
+  const bool in_one_row_;   // places of all rows, of which those around the image are left out
+  const int64_t rows_, columns_;
 };
 
 const MatrixUnit* unit_of_pairs(const Target& target) {
@@ -116,12 +147,15 @@ NodeRef convolution_by_tiles(Graph& g, NodeRef sum, const Target& target) {
   const MatrixUnit* words = unit_of_pairs(target);
   const MatrixUnit* tiles = words ? target.tile_unit(words->op) : nullptr;
   Convolution c;
-  if (!tiles || !find_convolution(g, sum, c)) return nullptr;
-  NodeRef image = narrow_values(g, c.image), weight = narrow_values(g, c.weight);
-  if (!image || !weight || image->dtype != DType::BF16 || weight->dtype != DType::BF16)
-    return nullptr;
-  TileConvolution made(g, c, *words, *tiles);
-  return made.pays() ? made.sum(image, weight, sum) : nullptr;
+  if (!tiles || !find_convolution(g, sum, c) || c.out < tiles->tile) return nullptr;
+  c.image = narrow_values(g, c.image), c.weight = narrow_values(g, c.weight);
+  const auto is_bf16 = [](NodeRef n) { return n && n->dtype == DType::BF16; };
+  if (!is_bf16(c.image) || !is_bf16(c.weight)) return nullptr;
+  const int64_t channels = tiles->tile * words->depth;
+  if (used(c.in, channels) < kLeastUsed) c = with_taps_as_channels(g, c);
+  const double products = double(c.out * c.down.count * c.along.count) / double(c.down.stride);
+  if (used(c.in, channels) < kLeastUsed || products < kReuse) return nullptr;
+  return TileConvolution(g, c, *words, tiles->tile).sum(sum);
 }
 
 }  // namespace weft
