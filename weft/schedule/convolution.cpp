@@ -1,7 +1,11 @@
 #include "weft/schedule/convolution.h"
 
-#include "weft/graph/loops.h"
+#include <algorithm>
+#include <array>
+
 #include "weft/schedule/axes.h"
+#include "weft/schedule/plan.h"
+#include "weft/schedule/reading.h"
 
 namespace weft {
 namespace {
@@ -34,8 +38,7 @@ bool find_factors(Graph& g, NodeRef image, NodeRef weight, Convolution& out) {
   return is_int_const(weight->dim(3), out.in);
 }
 
-}  // namespace
-
+/// Whether `sum` is one of two axes, without groups, in f32, as conv2d writes it.
 bool find_convolution(Graph& g, NodeRef sum, Convolution& out) {
   NodeRef x = sum->src(0);
   constexpr int64_t kSummed[] = {3, 6, 7};
@@ -43,6 +46,120 @@ bool find_convolution(Graph& g, NodeRef sum, Convolution& out) {
       !is_static(x) || !std::ranges::equal(reduce_axes(sum), kSummed))
     return false;
   return find_factors(g, x->src(0), x->src(1), out) || find_factors(g, x->src(1), x->src(0), out);
+}
+
+bool has_dims(NodeRef n, std::initializer_list<int64_t> dims) {
+  return std::ranges::equal(n->shape->span(), dims,
+                            [](NodeRef d, int64_t size) { return is_int_const(d, size); });
+}
+
+/// What a sum over the places of a window adds up, where it is the gradient of one along `axis`;
+/// else null.
+NodeRef spread_along(NodeRef n, int64_t axis, Taps& taps) {
+  if (n->op != Op::Reduce || fold_of(n) != Fold::Add) return nullptr;
+  NodeRef x = n->src(0);
+  const int64_t last[] = {static_cast<int64_t>(x->rank()) - 1};
+  if (x->op != Op::Unwindow || x->int_arg(0) != axis || !std::ranges::equal(reduce_axes(n), last))
+    return nullptr;
+  taps = taps_of(x);
+  return x->src(0);
+}
+
+/// The product of what comes from above with the weights, (images, 1, above, in, rows, columns,
+/// taps, taps), of which the gradient of an image is sums; else null.
+NodeRef product_of_gradient(NodeRef n, Convolution& out) {
+  NodeRef x = spread_along(n, 2, out.down);
+  if (x) x = spread_along(x, 3, out.along);
+  if (!x || x->op != Op::Reshape || x->rank() != 6) return nullptr;
+  NodeRef sum = x->src(0);
+  constexpr int64_t kSummed[] = {2};
+  if (sum->op != Op::Reduce || fold_of(sum) != Fold::Add || sum->rank() != 7 ||
+      !std::ranges::equal(reduce_axes(sum), kSummed))
+    return nullptr;
+  for (const size_t a : {0, 1, 2, 3})
+    if (x->dim(a) != sum->dim(a == 0 ? 0 : a + 1)) return nullptr;
+  NodeRef product = sum->src(0);
+  return product->op == Op::Mul && product->dtype == DType::F32 && is_static(product) ? product
+                                                                                      : nullptr;
+}
+
+/// Zeros before and after rows and columns of what comes from above, so that windows around them
+/// are as many as `n` has: it may leave out some of the gradient's border, as that of a padded
+/// image does.
+bool find_zeros(NodeRef n, NodeRef gradient, NodeRef product, const Convolution& c,
+                std::array<int64_t, 4>& out) {
+  for (const size_t a : {2, 3}) {
+    const bool whole = n == gradient;
+    if (!whole && (n->int_arg(a) != 1 || n->src(1 + a)->op != Op::Const)) return false;
+    const Taps& taps = a == 2 ? c.down : c.along;
+    const int64_t begin = whole ? 0 : n->src(1 + a)->vmin;
+    const int64_t spread = (product->dim(a + 2)->vmin - 1) * taps.stride + 1;
+    out[a - 2] = taps.reach() - begin;
+    out[a] = begin + n->dim(a)->vmin - spread;
+    if (out[a - 2] < 0 || out[a] < 0) return false;
+  }
+  return n == gradient || (n->dim(0) == gradient->dim(0) && n->dim(1) == gradient->dim(1));
+}
+
+/// The gradient of an image as the convolution that it is: of what comes from above with zeros
+/// around and between, by the weights turned around. `copies`: what values are by now.
+bool find_gradient(Graph& g, NodeRef n, const NodeMap<NodeRef>& copies, Convolution& out) {
+  NodeRef gradient = n->op == Op::Shrink ? n->src(0) : n;
+  NodeRef product = product_of_gradient(gradient, out);
+  std::array<int64_t, 4> zeros{};
+  if (!product || !find_zeros(n, gradient, product, out, zeros)) return false;
+  const auto size = [&](size_t axis) { return product->dim(axis)->vmin; };
+  for (const size_t i : {0, 1}) {
+    NodeRef above = product->src(i), weight = product->src(1 - i);
+    if (above->op != Op::Expand || weight->op != Op::Expand) return false;
+    above = above->src(0), weight = weight->src(0);
+    if (!has_dims(above, {size(0), 1, size(2), 1, size(4), size(5), 1, 1}) ||
+        !has_dims(weight, {1, 1, size(2), size(3), 1, 1, size(6), size(7)}))
+      continue;
+    NodeRef image[] = {above->dim(0), above->dim(2), above->dim(4), above->dim(5)};
+    NodeRef taps[] = {weight->dim(2), weight->dim(3), weight->dim(6), weight->dim(7)};
+    std::vector<NodeRef> src{reshaped(g, copies.at(above), image)};
+    for (const size_t side : {0, 2})
+      for (const int64_t count : {int64_t{0}, int64_t{0}, zeros[side], zeros[side + 1]})
+        src.push_back(g.index(count));
+    const int64_t between[] = {0, 0, out.down.stride - 1, out.along.stride - 1}, both[] = {2, 3};
+    NodeRef turned[] = {moved_axis(g, reshaped(g, copies.at(weight), taps), 1, 0)};
+    out.image = g.make({Op::Pad, above->dtype, src, between});
+    out.weight = g.make({Op::Flip, weight->dtype, turned, both});
+    out.images = size(0), out.in = size(2), out.out = size(3);
+    out.rows = n->dim(2)->vmin, out.columns = n->dim(3)->vmin;
+    out.is_spaced = out.down.stride > 1 || out.along.stride > 1;
+    out.down.stride = out.along.stride = 1;
+    return true;
+  }
+  return false;
+}
+
+NodeRef in_fewer_steps(Graph& g, const Convolution& c, NodeRef like, const Target& target,
+                       const ConstantValues& constants) {
+  NodeRef made = by_tiles(g, c, like, target);
+  return made ? made : by_winograd(g, c, like, target, constants);
+}
+
+}  // namespace
+
+NodeRef fast_convolution(Graph& g, NodeRef sum, const Target& target,
+                         const ConstantValues& constants) {
+  Convolution c;
+  return find_convolution(g, sum, c) ? in_fewer_steps(g, c, sum, target, constants) : nullptr;
+}
+
+NodeRef fast_gradient_of_image(Graph& g, NodeRef n, const Target& target,
+                               const ConstantValues& constants, const NodeMap<NodeRef>& copies) {
+  Convolution c;
+  return find_gradient(g, n, copies, c) ? in_fewer_steps(g, c, n, target, constants) : nullptr;
+}
+
+NodeMap<bool> spread_sums(const Toposort& order) {
+  NodeMap<bool> found;
+  for (NodeRef n : order)
+    if (n->op == Op::Unwindow) found[moved(n->src(0))] = true;
+  return found;
 }
 
 }  // namespace weft

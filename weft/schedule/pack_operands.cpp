@@ -69,7 +69,7 @@ class OperandPacking {
 
   void run() {
     for (size_t k = 0; k < loads_.size(); ++k)
-      if (loads_[k].size() >= 2) improve(k);
+      if (loads_[k].size() >= 2 && !lie_for_tiles(plan_, loads_[k])) improve(k);
     put_in_tiles();
     // Items that compute with scalars are a GPU's: tiles go through registers or local memory.
     for (size_t k = 0; plan_.target.vector_bits > 0 && k < loads_.size(); ++k)

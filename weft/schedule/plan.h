@@ -345,20 +345,18 @@ NodeRef split_large_reduction(Graph& g, NodeRef reduce, const Target& target,
 /// there is none for it, or it does not pay.
 NodeRef by_matrix_unit(Graph& g, NodeRef sum, const Target& target,
                        const ConstantValues& constants);
-/// The convolution `sum` of bf16 by a unit's tiles; null where it is something else, there are no
-/// tiles, or they would be mostly zeros.
-NodeRef convolution_by_tiles(Graph& g, NodeRef sum, const Target& target);
 /// `sum`, or the same with the windows of an image written side by side, where that costs less than
 /// putting weights in another order.
 NodeRef by_spread_windows(Graph& g, NodeRef sum, const Target& target,
                           const ConstantValues& constants);
-/// The convolution `sum`, of 3 x 3 taps, in half the products; null where it is something else, or
-/// transforming costs more.
-NodeRef by_winograd(Graph& g, NodeRef sum, const Target& target, const ConstantValues& constants);
+/// The convolution `sum` by a way that takes less time than its sum over windows; null where it is
+/// something else, or has none.
+NodeRef fast_convolution(Graph& g, NodeRef sum, const Target& target,
+                         const ConstantValues& constants);
 /// The same of the gradient of an image, or of the part of it that a Shrink leaves; `copies`: what
 /// values are by now.
-NodeRef gradient_by_winograd(Graph& g, NodeRef n, const Target& target,
-                             const ConstantValues& constants, const NodeMap<NodeRef>& copies);
+NodeRef fast_gradient_of_image(Graph& g, NodeRef n, const Target& target,
+                               const ConstantValues& constants, const NodeMap<NodeRef>& copies);
 /// The Param whose memory holds the words that `n` puts together, as they are put together; null
 /// where there is none.
 Element word_in_memory(Graph& g, NodeRef n);

@@ -21,7 +21,7 @@ NodeRef moved(NodeRef n) {
   return n;
 }
 
-NodeRef narrow_values(Graph& g, NodeRef full) {
+NodeRef narrow_values(Graph& g, NodeRef full, double most) {
   NodeRef x = full->op == Op::Expand ? full->src(0) : full;
   std::vector<NodeRef> moves;
   for (; keeps_elements(x->op); x = x->src(0)) moves.push_back(x);
@@ -33,7 +33,7 @@ NodeRef narrow_values(Graph& g, NodeRef full) {
     src[0] = x;
     x = g.make({moves[i]->op, x->dtype, src, moves[i]->ints()});
   }
-  return largest_numel(x->shape->span()) <= 2 * given ? x : nullptr;
+  return largest_numel(x->shape->span()) <= most * given ? x : nullptr;
 }
 
 Reading::Reading(Graph& g, NodeRef x) : of(x) {

@@ -11,8 +11,8 @@ struct Target;
 /// What is read for a value: what its movement ops move.
 NodeRef moved(NodeRef n);
 /// What `full` is a conversion of, moved as it is; null where there is no such thing, or it would
-/// be much more than what is given.
-NodeRef narrow_values(Graph& g, NodeRef full);
+/// be more than `most` times what is given.
+NodeRef narrow_values(Graph& g, NodeRef full, double most = 2);
 
 /// How a value is read, element by element: a range for each of its axes, and where that is in what
 /// movement ops move, and casts convert, as it is read.

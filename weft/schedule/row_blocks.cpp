@@ -10,6 +10,7 @@
 #include "weft/rewrite/driver.h"
 #include "weft/schedule/axes.h"
 #include "weft/schedule/block_body.h"
+#include "weft/schedule/convolution.h"
 #include "weft/schedule/decoded_products.h"
 #include "weft/schedule/plan.h"
 #include "weft/schedule/rounds.h"
@@ -301,8 +302,10 @@ std::vector<NodeRef> by_row_blocks(Graph& g, std::span<const NodeRef> roots, con
   for (const RowCone& cone : find_row_cones(g, uses, scores))
     add_blocks(g, uses, cone, target, made);
   const ConstantValues constants(options.constants);
+  const NodeMap<bool> spread = spread_sums(order);
   for (NodeRef n : order)
-    if (n->op == Op::Reduce && !options.in_rounds && !made.made.contains(n)) {
+    if (n->op == Op::Reduce && !options.in_rounds && !made.made.contains(n) &&
+        !spread.contains(n)) {
       NodeRef sum = rows_by_matrix(g, n, target, constants);
       if (!sum) sum = decoded_by_blocks(g, n, target, constants);
       if (sum) made.add(n, sum, uses);

@@ -8,6 +8,7 @@
 #include "weft/base/small_vector.h"
 #include "weft/graph/print.h"
 #include "weft/graph/tuple.h"
+#include "weft/schedule/convolution.h"
 #include "weft/schedule/decoded_products.h"
 #include "weft/schedule/passes.h"
 #include "weft/schedule/row_blocks.h"
@@ -50,6 +51,7 @@ class Preparer {
     const Toposort order = Toposort::evaluated(roots);
     note_inner_sums(order);
     note_landings(order);
+    spread_ = spread_sums(order);
     copies_.reserve(order.size());
     origins_.reserve(order.size());
     for (NodeRef n : order) {
@@ -363,7 +365,7 @@ class Preparer {
     if (n->op == Op::Mul)
       for (const size_t i : {0, 1})
         if (is_one(src[1 - i]) && src[i]->shape == n->shape) return src[i];
-    if (NodeRef made = gradient_by_winograd(g_, n, target_, constants_, copies_)) {
+    if (NodeRef made = fast_gradient_of_image(g_, n, target_, constants_, copies_)) {
       note_parts(made, nullptr, hash_of(n));
       return made;
     }
@@ -373,18 +375,17 @@ class Preparer {
     }
     NodeRef copy = g_.with_sources(n, src);
     if (copy->op != Op::Reduce && copy->op != Op::Scan) return copy;
-    NodeRef split = copy->op == Op::Scan ? split_long_scan(g_, copy) : in_steps(copy);
+    NodeRef split =
+        copy->op == Op::Scan ? split_long_scan(g_, copy) : in_steps(copy, spread_.contains(n));
     note_parts(split, copy->src(0), hash_of(n));
     return split;
   }
 
-  NodeRef in_steps(NodeRef whole) {
+  NodeRef in_steps(NodeRef whole, bool is_spread) {
     NodeRef reduce = reduced_once(g_, whole);
-    if (reduce == whole) {
-      if (NodeRef made = convolution_by_tiles(g_, whole, target_)) return made;
-      if (NodeRef made = by_winograd(g_, whole, target_, constants_)) return made;
-    }
-    NodeRef made = by_matrix_unit(g_, reduce, target_, constants_);
+    if (reduce == whole)
+      if (NodeRef made = fast_convolution(g_, whole, target_, constants_)) return made;
+    NodeRef made = is_spread ? nullptr : by_matrix_unit(g_, reduce, target_, constants_);
     if (!made)
       made = sums_scaled_bytes(reduce)
                  ? reduce
@@ -413,7 +414,7 @@ class Preparer {
   NodeMap<NodeRef> copies_;
   NodeMap<uint64_t> origins_;
   NodeMap<int> uses_;
-  NodeMap<bool> in_place_;
+  NodeMap<bool> in_place_, spread_;
   NodeMap<bool> inner_;
   NodeMap<bool> lands_;
   NodeMap<bool> nests_;

@@ -94,15 +94,23 @@ class TileConvolution {
       down.dilation *= image->dim(3)->vmin;
       image = with_axis(g_, image, 2, {1, image->dim(2)->vmin * image->dim(3)->vmin}, 2);
     }
-    const auto reach = [](const Taps& t) { return (t.count - 1) * t.dilation; };
-    const int64_t last = (columns_ - 1) * c_.along.stride + reach(c_.along),
-                  wanted = last + 1 + (in_one_row_ ? reach(down) : 0), have = image->dim(3)->vmin;
+    const int64_t last = (columns_ - 1) * c_.along.stride + c_.along.reach(),
+                  wanted = last + 1 + (in_one_row_ ? down.reach() : 0), have = image->dim(3)->vmin;
     if (wanted > have) image = padded(g_, image, 3, 0, wanted - have);
-    NodeRef x = stored(words_of_channels(image), 1, 2);  // words of a row one after the other
+    NodeRef x = stored_words(image);
     if (in_one_row_) return cut(window(g_, window(g_, x, 3, down), 3, c_.along));
     x = cut(window(g_, x, 3, c_.along));
     if (c_.along.stride > 1) x = side_by_side(x);
     return moved_axis(g_, window(g_, x, 2, down), 5, 4);
+  }
+
+  /// Words of a row one after the other.
+  NodeRef stored_words(NodeRef image) {
+    if (!c_.is_spaced || image->op != Op::Pad) return stored(words_of_channels(image), 1, 2);
+    // Zeros come between words, not between what these are put together from.
+    std::vector<NodeRef> src(image->src().begin(), image->src().end());
+    src[0] = stored(words_of_channels(image->src(0)), 1, 2);
+    return stored(g_.make({Op::Pad, DType::U32, src, image->ints()}), 1, 2);
   }
 
   NodeRef cut(NodeRef x) { return x->dim(3)->vmin == columns_ ? x : part(g_, x, 3, 0, columns_); }
@@ -143,19 +151,20 @@ const MatrixUnit* unit_of_pairs(const Target& target) {
 
 }  // namespace
 
-NodeRef convolution_by_tiles(Graph& g, NodeRef sum, const Target& target) {
+NodeRef by_tiles(Graph& g, const Convolution& given, NodeRef like, const Target& target) {
   const MatrixUnit* words = unit_of_pairs(target);
   const MatrixUnit* tiles = words ? target.tile_unit(words->op) : nullptr;
-  Convolution c;
-  if (!tiles || !find_convolution(g, sum, c) || c.out < tiles->tile) return nullptr;
-  c.image = narrow_values(g, c.image), c.weight = narrow_values(g, c.weight);
+  if (!tiles || given.out < tiles->tile) return nullptr;
+  Convolution c = given;
+  constexpr double kMostZeros = 16;  // of strides of four
+  c.image = narrow_values(g, c.image, kMostZeros), c.weight = narrow_values(g, c.weight);
   const auto is_bf16 = [](NodeRef n) { return n && n->dtype == DType::BF16; };
   if (!is_bf16(c.image) || !is_bf16(c.weight)) return nullptr;
   const int64_t channels = tiles->tile * words->depth;
   if (used(c.in, channels) < kLeastUsed) c = with_taps_as_channels(g, c);
   const double products = double(c.out * c.down.count * c.along.count) / double(c.down.stride);
   if (used(c.in, channels) < kLeastUsed || products < kReuse) return nullptr;
-  return TileConvolution(g, c, *words, tiles->tile).sum(sum);
+  return TileConvolution(g, c, *words, tiles->tile).sum(like);
 }
 
 }  // namespace weft

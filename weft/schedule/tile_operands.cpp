@@ -19,6 +19,31 @@ std::vector<size_t> kernels_by_tiles(const Planner& plan) {
   return kernels;
 }
 
+bool lie_for_tiles(const Planner& plan, std::span<const ProductOperand> operands) {
+  if (operands.size() != 2) return false;
+  const auto step = [&](size_t which, NodeRef r) {
+    const ProductOperand& o = operands[which];
+    return step_along(plan, o.node, use(plan, o).access, r);
+  };
+  for (const ProductOperand& o : operands) {
+    const BufferPlan& b = plan.buffers[static_cast<size_t>(plan.buffer_index(o.node))];
+    if (!b.row_major || o.node->dtype != DType::U32) return false;
+  }
+  const Use& d = use(plan, operands[0]);
+  const auto& outputs = plan.kernels[static_cast<size_t>(d.kernel)].ranges;
+  for (const size_t rows : {0, 1}) {
+    const size_t columns = 1 - rows;
+    const bool along = std::ranges::any_of(d.scope, [&](NodeRef r) {
+      return !contains(outputs, r) && step(rows, r) == Step::Unit && step(columns, r) == Step::Far;
+    });
+    const bool beside = std::ranges::any_of(outputs, [&](NodeRef r) {
+      return step(columns, r) == Step::Unit && step(rows, r) == Step::None;
+    });
+    if (along && beside) return true;
+  }
+  return false;
+}
+
 NodeRef summed_range(const Planner& plan, const ProductOperand& o) {
   const Use& d = use(plan, o);
   const KernelPlan& kernel = plan.kernels[static_cast<size_t>(d.kernel)];

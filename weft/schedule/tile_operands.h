@@ -10,6 +10,10 @@ namespace weft {
 /// Kernels whose products are of words that the target has tiles for.
 std::vector<size_t> kernels_by_tiles(const Planner& plan);
 
+/// Whether both operands were written for tiles, in orders of their own: one along a sum, one along
+/// an output that the first does not have.
+bool lie_for_tiles(const Planner& plan, std::span<const ProductOperand> operands);
+
 /// The range that the operand's kernel sums over, the first one; null where there is none.
 NodeRef summed_range(const Planner& plan, const ProductOperand& o);
 

@@ -176,118 +176,17 @@ class Winograd {
   const bool constant_weights_;
 };
 
-NodeRef in_half_the_products(Graph& g, const Convolution& c, NodeRef like, const Target& target,
-                             const ConstantValues& constants) {
+}  // namespace
+
+NodeRef by_winograd(Graph& g, const Convolution& c, NodeRef like, const Target& target,
+                    const ConstantValues& constants) {
+  if (target.vector_bits == 0 || target.canonical || c.down != kThree || c.along != kThree ||
+      c.is_spaced)
+    return nullptr;
   const bool constant_weights = constants.contain(c.weight);
   if (!pays(c, constant_weights, target)) return nullptr;
   Winograd made(g, c, constant_weights);
   return made.results(split_large_reduction(g, made.products(), target, constants), like);
-}
-
-// ---- gradients of images
-
-bool has_dims(NodeRef n, std::initializer_list<int64_t> dims) {
-  return std::ranges::equal(n->shape->span(), dims,
-                            [](NodeRef d, int64_t size) { return is_int_const(d, size); });
-}
-
-/// What a sum over the places of a window adds up, where it is the gradient of one along `axis`;
-/// else null.
-NodeRef spread_along(NodeRef n, int64_t axis) {
-  if (n->op != Op::Reduce || fold_of(n) != Fold::Add) return nullptr;
-  NodeRef x = n->src(0);
-  const int64_t last[] = {static_cast<int64_t>(x->rank()) - 1};
-  const bool slides = x->op == Op::Unwindow && x->int_arg(0) == axis && x->int_arg(1) == kTaps &&
-                      x->int_arg(2) == 1 && x->int_arg(3) == 1;
-  return slides && std::ranges::equal(reduce_axes(n), last) ? x->src(0) : nullptr;
-}
-
-/// The product of what comes from above with the weights, (images, 1, above, in, rows, columns, 3,
-/// 3), of which the gradient of an image is sums; else null.
-NodeRef product_of_gradient(NodeRef n) {
-  NodeRef x = spread_along(n, 2);
-  if (x) x = spread_along(x, 3);
-  if (!x || x->op != Op::Reshape || x->rank() != 6) return nullptr;
-  NodeRef sum = x->src(0);
-  constexpr int64_t kSummed[] = {2};
-  if (sum->op != Op::Reduce || fold_of(sum) != Fold::Add || sum->rank() != 7 ||
-      !std::ranges::equal(reduce_axes(sum), kSummed))
-    return nullptr;
-  for (const size_t a : {0, 1, 2, 3})
-    if (x->dim(a) != sum->dim(a == 0 ? 0 : a + 1)) return nullptr;
-  NodeRef product = sum->src(0);
-  return product->op == Op::Mul && product->dtype == DType::F32 && is_static(product) ? product
-                                                                                      : nullptr;
-}
-
-/// Zeros before and after rows and columns, so that windows of three around them are as many as
-/// `n` has: it may leave out some of the gradient's border, as that of a padded image does.
-bool find_zeros(NodeRef n, NodeRef gradient, std::array<int64_t, 4>& out) {
-  for (const size_t a : {2, 3}) {
-    const bool whole = n == gradient;
-    if (!whole && (n->int_arg(a) != 1 || n->src(1 + a)->op != Op::Const)) return false;
-    const int64_t begin = whole ? 0 : n->src(1 + a)->vmin;
-    const int64_t above = gradient->dim(a)->vmin - (kTaps - 1);
-    out[a - 2] = kTaps - 1 - begin;
-    out[a] = begin + n->dim(a)->vmin - above;
-    if (out[a - 2] < 0 || out[a] < 0) return false;
-  }
-  return n == gradient || (n->dim(0) == gradient->dim(0) && n->dim(1) == gradient->dim(1));
-}
-
-/// The gradient of an image as the convolution that it is: of what comes from above with zeros
-/// around, by the weights turned around.
-bool find_gradient(Graph& g, NodeRef n, const NodeMap<NodeRef>& copies, Convolution& out) {
-  NodeRef gradient = n->op == Op::Shrink ? n->src(0) : n;
-  NodeRef product = product_of_gradient(gradient);
-  std::array<int64_t, 4> zeros{};
-  if (!product || !find_zeros(n, gradient, zeros)) return false;
-  const auto size = [&](size_t axis) { return product->dim(axis)->vmin; };
-  for (const size_t i : {0, 1}) {
-    NodeRef above = product->src(i), weight = product->src(1 - i);
-    if (above->op != Op::Expand || weight->op != Op::Expand) return false;
-    above = above->src(0), weight = weight->src(0);
-    if (!has_dims(above, {size(0), 1, size(2), 1, size(4), size(5), 1, 1}) ||
-        !has_dims(weight, {1, 1, size(2), size(3), 1, 1, kTaps, kTaps}))
-      continue;
-    NodeRef image[] = {above->dim(0), above->dim(2), above->dim(4), above->dim(5)};
-    NodeRef taps[] = {weight->dim(2), weight->dim(3), weight->dim(6), weight->dim(7)};
-    std::vector<NodeRef> src{reshaped(g, copies.at(above), image)};
-    for (const size_t side : {0, 2})
-      for (const int64_t count : {int64_t{0}, int64_t{0}, zeros[side], zeros[side + 1]})
-        src.push_back(g.index(count));
-    const int64_t between[] = {0, 0, 0, 0}, both[] = {2, 3};
-    NodeRef turned[] = {moved_axis(g, reshaped(g, copies.at(weight), taps), 1, 0)};
-    out = {g.make({Op::Pad, above->dtype, src, between}),
-           g.make({Op::Flip, weight->dtype, turned, both}),
-           size(0),
-           size(2),
-           size(3),
-           n->dim(2)->vmin,
-           n->dim(3)->vmin,
-           kThree,
-           kThree};
-    return true;
-  }
-  return false;
-}
-
-bool is_for(const Target& target) { return target.vector_bits > 0 && !target.canonical; }
-
-}  // namespace
-
-NodeRef by_winograd(Graph& g, NodeRef sum, const Target& target, const ConstantValues& constants) {
-  Convolution c;
-  if (!is_for(target) || !find_convolution(g, sum, c) || c.down != kThree || c.along != kThree)
-    return nullptr;
-  return in_half_the_products(g, c, sum, target, constants);
-}
-
-NodeRef gradient_by_winograd(Graph& g, NodeRef n, const Target& target,
-                             const ConstantValues& constants, const NodeMap<NodeRef>& copies) {
-  Convolution c;
-  if (!is_for(target) || !find_gradient(g, n, copies, c)) return nullptr;
-  return in_half_the_products(g, c, n, target, constants);
 }
 
 }  // namespace weft
