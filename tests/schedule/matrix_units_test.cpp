@@ -4,11 +4,10 @@
 
 #include <deque>
 
+#include "tests/schedule/tiles.h"
 #include "tests/support/compiler/graph_builder.h"
 #include "tests/support/compiler/schedule_runner.h"
 #include "weft/eval/evaluate.h"
-#include "weft/optimize/optimize.h"
-#include "weft/target/target.h"
 
 namespace weft {
 namespace {
@@ -16,22 +15,11 @@ namespace {
 using eval::Array;
 using testing::GraphBuilder;
 
-Target target_with(std::initializer_list<CpuFeature> features) {
-  CpuFeatures cpu;
-  for (CpuFeature f : features) cpu.set(f, true);
-  return make_target("x86", cpu, 2);
-}
 const Target kPlain = target_with({});
 const Target kUnits = target_with({CpuFeature::AvxVnni, CpuFeature::Avx512bf16});
 const Target kPairs = target_with({CpuFeature::Avx2});
 const Target kTiles = target_with({CpuFeature::AvxVnni, CpuFeature::Avx512bf16, CpuFeature::AmxTile,
                                    CpuFeature::AmxBf16, CpuFeature::AmxInt8});
-// Tiles are cut where their columns fill a vector.
-const Target kWideTiles =
-    target_with({CpuFeature::Avx2, CpuFeature::Fma, CpuFeature::Avx512f, CpuFeature::Avx512bw,
-                 CpuFeature::Avx512dq, CpuFeature::Avx512vl, CpuFeature::Avx512bf16,
-                 CpuFeature::AmxTile, CpuFeature::AmxBf16});
-
 struct Product {
   GraphBuilder b;
   NodeRef left, right, sum;
@@ -170,30 +158,6 @@ TEST(MatrixUnits, GiveTheSameSums) {
     expect_the_oracles(p.sum, {whole_numbers(p.left), whole_numbers(p.right)}, {&kPairs},
                        {"INTERP", "X86"});
   }
-}
-
-/// Kernels whose sums are of tiles, and all that there are.
-struct Kernels {
-  size_t tiled = 0, all = 0;
-  bool operator==(const Kernels&) const = default;
-};
-Kernels kernels_of(NodeRef sum, const Target& target) {
-  const ScheduleOutput out[] = {{sum}};
-  const Schedule made = make_schedule(out, target, {});
-  Kernels n;
-  for (const ScheduleStep& step : made.steps) {
-    const Kernel& k = made.kernels[static_cast<size_t>(step.kernel)];
-    const Kernel better = optimize_kernel(k, target, {});
-    const Toposort nodes(better.sink);
-    n.tiled += std::ranges::any_of(nodes.nodes(), [](NodeRef r) {
-      return r->op == Op::Range && range_binding(r) == Binding::Tile;
-    });
-    ++n.all;
-  }
-  return n;
-}
-std::ostream& operator<<(std::ostream& out, const Kernels& n) {
-  return out << n.tiled << " tiled of " << n.all;
 }
 
 /// x^T y, as a weight's gradient is: summed over the first axis, or as a product of matrices.

@@ -1,5 +1,6 @@
 #include "weft/schedule/axes.h"
 
+#include <algorithm>
 #include <numeric>
 
 namespace weft {
@@ -58,6 +59,16 @@ NodeRef moved_axis(Graph& g, NodeRef x, size_t from, size_t to) {
   order.insert(order.begin() + static_cast<std::ptrdiff_t>(to), static_cast<int64_t>(from));
   const NodeRef src[] = {x};
   return from == to ? x : g.make({Op::Permute, x->dtype, src, order});
+}
+
+NodeRef spread(Graph& g, NodeRef x, std::span<const size_t> axes, std::span<const int64_t> sizes) {
+  std::vector<NodeRef> own, all{nullptr};
+  for (size_t a = 0; a < sizes.size(); ++a) {
+    all.push_back(g.index(sizes[a]));
+    own.push_back(g.index(std::ranges::find(axes, a) == axes.end() ? 1 : sizes[a]));
+  }
+  all[0] = reshaped(g, x, own);
+  return g.make({Op::Expand, x->dtype, all});
 }
 
 NodeRef expanded(Graph& g, NodeRef x, NodeRef like) {

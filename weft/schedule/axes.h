@@ -27,6 +27,12 @@ NodeRef words_along(Graph& g, NodeRef x, size_t axis, int64_t count, int depth);
 NodeRef reshaped(Graph& g, NodeRef x, std::span<const NodeRef> dims);
 /// Axis `from` in the place of axis `to`, the others in their order.
 NodeRef moved_axis(Graph& g, NodeRef x, size_t from, size_t to);
+/// x, which has these axes of a product, broadcast along its others.
+NodeRef spread(Graph& g, NodeRef x, std::span<const size_t> axes, std::span<const int64_t> sizes);
+inline NodeRef spread(Graph& g, NodeRef x, std::initializer_list<size_t> axes,
+                      std::span<const int64_t> sizes) {
+  return spread(g, x, std::span(axes.begin(), axes.size()), sizes);
+}
 /// In the shape of `like`.
 NodeRef expanded(Graph& g, NodeRef x, NodeRef like);
 NodeRef reduce_over(Graph& g, NodeRef x, Fold fold, std::vector<int64_t> axes);

@@ -16,41 +16,65 @@ Taps taps_of(NodeRef window) {
   return {window->int_arg(1), window->int_arg(2), window->int_arg(3)};
 }
 
-/// As conv2d multiplies them: (images, 1, out, in, rows, columns, taps, taps), where each factor is
-/// broadcast along what it does not have.
-bool find_factors(Graph& g, NodeRef image, NodeRef weight, Convolution& out) {
-  if (image->op != Op::Expand || weight->op != Op::Expand) return false;
-  image = image->src(0), weight = weight->src(0);
-  if (image->op != Op::Reshape || !is_window(image->src(0), 3)) return false;
-  NodeRef windows = image->src(0), rows = windows->src(0);
-  if (!is_window(rows, 2) || windows->rank() != 6) return false;
-  for (const size_t a : {0, 1, 4, 5})
-    if (!is_int_const(weight->dim(a), 1)) return false;
-  const auto size = [&](size_t axis) { return windows->dim(axis)->vmin; };
-  out = {rows->src(0), nullptr, size(0),       size(1),         weight->dim(2)->vmin,
-         size(2),      size(3), taps_of(rows), taps_of(windows)};
-  const int64_t dims[] = {out.images,     1, 1, out.in, out.rows, out.columns, out.down.count,
-                          out.along.count};
-  for (size_t a = 0; a < std::size(dims); ++a)
-    if (!is_int_const(image->dim(a), dims[a])) return false;
-  const NodeRef shape[] = {weight->dim(2), weight->dim(3), weight->dim(6), weight->dim(7)};
-  out.weight = reshaped(g, weight, shape);
-  return is_int_const(weight->dim(3), out.in);
-}
-
-/// Whether `sum` is one of two axes, without groups, in f32, as conv2d writes it.
-bool find_convolution(Graph& g, NodeRef sum, Convolution& out) {
-  NodeRef x = sum->src(0);
-  constexpr int64_t kSummed[] = {3, 6, 7};
-  if (fold_of(sum) != Fold::Add || x->op != Op::Mul || x->dtype != DType::F32 || x->rank() != 8 ||
-      !is_static(x) || !std::ranges::equal(reduce_axes(sum), kSummed))
-    return false;
-  return find_factors(g, x->src(0), x->src(1), out) || find_factors(g, x->src(1), x->src(0), out);
-}
-
 bool has_dims(NodeRef n, std::initializer_list<int64_t> dims) {
   return std::ranges::equal(n->shape->span(), dims,
                             [](NodeRef d, int64_t size) { return is_int_const(d, size); });
+}
+
+/// The windows of an image as conv2d multiplies them: (images, 1, 1, in, rows, columns, taps,
+/// taps), broadcast along outputs.
+bool find_windows(NodeRef factor, Convolution& out) {
+  if (factor->op != Op::Expand || factor->src(0)->op != Op::Reshape) return false;
+  NodeRef x = factor->src(0), windows = x->src(0), rows = windows->src(0);
+  if (!is_window(windows, 3) || !is_window(rows, 2) || windows->rank() != 6) return false;
+  const auto size = [&](size_t axis) { return windows->dim(axis)->vmin; };
+  out.image = rows->src(0), out.down = taps_of(rows), out.along = taps_of(windows);
+  out.images = size(0), out.in = size(1), out.rows = size(2), out.columns = size(3);
+  out.out = factor->dim(2)->vmin;
+  return has_dims(
+      x, {out.images, 1, 1, out.in, out.rows, out.columns, out.down.count, out.along.count});
+}
+
+/// A factor of these dims that is broadcast along others, with four axes; else null.
+NodeRef broadcast_factor(Graph& g, NodeRef factor, std::initializer_list<int64_t> dims,
+                         std::initializer_list<size_t> axes) {
+  if (factor->op != Op::Expand || !has_dims(factor->src(0), dims)) return nullptr;
+  std::vector<NodeRef> own;
+  for (const size_t a : axes) own.push_back(factor->dim(a));
+  return reshaped(g, factor->src(0), own);
+}
+
+/// What is summed, where it is a product of f32 as conv2d writes it, along these axes; else null.
+NodeRef summed_product(NodeRef sum, std::initializer_list<int64_t> axes) {
+  NodeRef x = sum->op == Op::Reduce && fold_of(sum) == Fold::Add ? sum->src(0) : nullptr;
+  const bool found = x && x->op == Op::Mul && x->dtype == DType::F32 && x->rank() == 8 &&
+                     is_static(x) && std::ranges::equal(reduce_axes(sum), axes);
+  return found ? x : nullptr;
+}
+
+/// A convolution of two axes, without groups.
+bool find_convolution(Graph& g, NodeRef sum, Convolution& out) {
+  NodeRef x = summed_product(sum, {3, 6, 7});
+  for (const size_t i : {0, 1}) {
+    if (!x || !find_windows(x->src(i), out)) continue;
+    out.weight = broadcast_factor(g, x->src(1 - i),
+                                  {1, 1, out.out, out.in, 1, 1, out.down.count, out.along.count},
+                                  {2, 3, 6, 7});
+    if (out.weight) return true;
+  }
+  return false;
+}
+
+/// The gradient of its weights, whose place what comes from above has.
+bool find_gradient_of_weights(Graph& g, NodeRef sum, Convolution& out) {
+  NodeRef all = summed_product(sum, {0, 4, 5}), x = all ? all : summed_product(sum, {4, 5});
+  for (const size_t i : {0, 1}) {
+    if (!x || !find_windows(x->src(i), out) || (x != all && out.images > 1)) continue;
+    out.weight = broadcast_factor(
+        g, x->src(1 - i), {out.images, 1, out.out, 1, out.rows, out.columns, 1, 1}, {0, 2, 4, 5});
+    if (out.weight) return true;
+  }
+  return false;
 }
 
 /// What a sum over the places of a window adds up, where it is the gradient of one along `axis`;
@@ -71,16 +95,10 @@ NodeRef product_of_gradient(NodeRef n, Convolution& out) {
   NodeRef x = spread_along(n, 2, out.down);
   if (x) x = spread_along(x, 3, out.along);
   if (!x || x->op != Op::Reshape || x->rank() != 6) return nullptr;
-  NodeRef sum = x->src(0);
-  constexpr int64_t kSummed[] = {2};
-  if (sum->op != Op::Reduce || fold_of(sum) != Fold::Add || sum->rank() != 7 ||
-      !std::ranges::equal(reduce_axes(sum), kSummed))
-    return nullptr;
+  NodeRef sum = x->src(0), product = summed_product(sum, {2});
   for (const size_t a : {0, 1, 2, 3})
-    if (x->dim(a) != sum->dim(a == 0 ? 0 : a + 1)) return nullptr;
-  NodeRef product = sum->src(0);
-  return product->op == Op::Mul && product->dtype == DType::F32 && is_static(product) ? product
-                                                                                      : nullptr;
+    if (!product || x->dim(a) != sum->dim(a == 0 ? 0 : a + 1)) return nullptr;
+  return product;
 }
 
 /// Zeros before and after rows and columns of what comes from above, so that windows around them
@@ -143,10 +161,16 @@ NodeRef in_fewer_steps(Graph& g, const Convolution& c, NodeRef like, const Targe
 
 }  // namespace
 
+NodeRef window(Graph& g, NodeRef x, int64_t axis, const Taps& t) {
+  return g.make(Op::Window, x->dtype, {x}, {axis, t.count, t.stride, t.dilation});
+}
+
 NodeRef fast_convolution(Graph& g, NodeRef sum, const Target& target,
                          const ConstantValues& constants) {
   Convolution c;
-  return find_convolution(g, sum, c) ? in_fewer_steps(g, c, sum, target, constants) : nullptr;
+  if (find_convolution(g, sum, c)) return in_fewer_steps(g, c, sum, target, constants);
+  return find_gradient_of_weights(g, sum, c) ? weight_gradient_by_tiles(g, c, sum, target)
+                                             : nullptr;
 }
 
 NodeRef fast_gradient_of_image(Graph& g, NodeRef n, const Target& target,

@@ -7,6 +7,7 @@
 namespace weft {
 
 class ConstantValues;
+struct MatrixUnit;
 struct Target;
 
 /// How windows lie along an axis of an image.
@@ -25,9 +26,20 @@ struct Convolution {
   bool is_spaced = false;  // zeros lie between the image's elements
 };
 
+/// Its windows along an axis.
+NodeRef window(Graph& g, NodeRef x, int64_t axis, const Taps& taps);
+
 /// By tiles that multiply bf16 (tile_convolutions.cpp), in the shape of `like`; null where there
 /// are none, or they would be mostly zeros.
 NodeRef by_tiles(Graph& g, const Convolution& c, NodeRef like, const Target& target);
+/// The gradient of its weights by those (tile_gradients.cpp); `c.weight` is what comes from above,
+/// (images, out, rows, columns).
+NodeRef weight_gradient_by_tiles(Graph& g, const Convolution& c, NodeRef like,
+                                 const Target& target);
+/// What multiplies pairs of bf16; null where there is none.
+const MatrixUnit* unit_of_pairs(const Target& target);
+/// Whether image and weight are conversions of bf16; they are these, then.
+bool narrow_to_bf16(Graph& g, Convolution& c);
 /// Of 3 x 3 taps in half the products (winograd.cpp); null where it is something else, or
 /// transforming costs more.
 NodeRef by_winograd(Graph& g, const Convolution& c, NodeRef like, const Target& target,

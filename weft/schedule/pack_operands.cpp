@@ -63,13 +63,15 @@ class OperandPacking {
  public:
   explicit OperandPacking(Planner& plan)
       : plan_(plan), loads_(reduced_operands(plan)), vectors_(loads_.size(), nullptr) {
-    for (const auto& loads : loads_)
+    for (auto& loads : loads_) {
+      if (lie_for_tiles(plan, loads)) loads.clear();
       for (const ProductOperand& o : loads) parts_[o.node] += part_read(o);
+    }
   }
 
   void run() {
     for (size_t k = 0; k < loads_.size(); ++k)
-      if (loads_[k].size() >= 2 && !lie_for_tiles(plan_, loads_[k])) improve(k);
+      if (loads_[k].size() >= 2) improve(k);
     put_in_tiles();
     // Items that compute with scalars are a GPU's: tiles go through registers or local memory.
     for (size_t k = 0; plan_.target.vector_bits > 0 && k < loads_.size(); ++k)

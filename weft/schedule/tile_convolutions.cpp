@@ -4,6 +4,7 @@
 // two channels. Taps are summed like channels: each of them reads the same copy, a few places on.
 #include <algorithm>
 
+#include "weft/base/bits.h"
 #include "weft/schedule/axes.h"
 #include "weft/schedule/convolution.h"
 #include "weft/schedule/plan.h"
@@ -20,15 +21,9 @@ constexpr double kLeastOfRows = 0.6;
 // Products with each element of the image's copy, at least.
 constexpr double kReuse = 16;
 
-int64_t round_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
-
 /// The part of `n` numbers in as many as fill tiles.
 double used(int64_t n, int64_t unit) {
   return static_cast<double>(n) / static_cast<double>(round_up(n, unit));
-}
-
-NodeRef window(Graph& g, NodeRef x, int64_t axis, const Taps& t) {
-  return g.make(Op::Window, x->dtype, {x}, {axis, t.count, t.stride, t.dilation});
 }
 
 /// The same with the taps along a row, an even number of them, as channels of an image of its own,
@@ -65,8 +60,8 @@ class TileConvolution {
     const int64_t sizes[] = {c_.images, c_.out,        rows_,         columns_,
                              count,     c_.down.count, c_.along.count};
     // The image is (images, words, rows, columns, taps, taps), the weight (out, words, taps, taps).
-    NodeRef x = spread(moved_axis(g_, windows(), 1, 3), {0, 2, 3, 4, 5, 6}, sizes),
-            w = spread(stored(words_of_channels(c_.weight), 1, 3), {1, 4, 5, 6}, sizes);
+    NodeRef x = spread(g_, moved_axis(g_, windows(), 1, 3), {0, 2, 3, 4, 5, 6}, sizes),
+            w = spread(g_, stored(words_of_channels(c_.weight), 1, 3), {1, 4, 5, 6}, sizes);
     NodeRef dot = g_.make(words_.op, words_.sum, {w, x, g_.constant(Value::of(words_.sum, 0))});
     NodeRef y = reduce_over(g_, dot, Fold::Add, {4, 5, 6});
     if (columns_ != c_.columns) y = g_.make(Op::Contiguous, y->dtype, {y});
@@ -124,16 +119,6 @@ class TileConvolution {
     return g_.make({Op::Permute, x->dtype, memory, back});
   }
 
-  NodeRef spread(NodeRef x, std::initializer_list<size_t> axes, std::span<const int64_t> sizes) {
-    std::vector<NodeRef> own, all{nullptr};
-    for (size_t a = 0; a < sizes.size(); ++a) {
-      all.push_back(g_.index(sizes[a]));
-      own.push_back(g_.index(std::ranges::find(axes, a) == axes.end() ? 1 : sizes[a]));
-    }
-    all[0] = reshaped(g_, x, own);
-    return g_.make({Op::Expand, x->dtype, all});
-  }
-
   Graph& g_;
   const Convolution& c_;
   const MatrixUnit& words_;
@@ -142,6 +127,8 @@ class TileConvolution {
   const int64_t rows_, columns_;
 };
 
+}  // namespace
+
 const MatrixUnit* unit_of_pairs(const Target& target) {
   const auto found = std::ranges::find_if(target.matrix_units, [](const MatrixUnit& u) {
     return u.tile == 0 && u.left == DType::BF16 && u.right == DType::BF16 && u.sum == DType::F32;
@@ -149,17 +136,19 @@ const MatrixUnit* unit_of_pairs(const Target& target) {
   return found == target.matrix_units.end() ? nullptr : found;
 }
 
-}  // namespace
+bool narrow_to_bf16(Graph& g, Convolution& c) {
+  constexpr double kMostZeros = 16;  // around a small image, or between steps of four
+  c.image = narrow_values(g, c.image, kMostZeros), c.weight = narrow_values(g, c.weight);
+  const auto is_bf16 = [](NodeRef n) { return n && n->dtype == DType::BF16; };
+  return is_bf16(c.image) && is_bf16(c.weight);
+}
 
 NodeRef by_tiles(Graph& g, const Convolution& given, NodeRef like, const Target& target) {
   const MatrixUnit* words = unit_of_pairs(target);
   const MatrixUnit* tiles = words ? target.tile_unit(words->op) : nullptr;
   if (!tiles || given.out < tiles->tile) return nullptr;
   Convolution c = given;
-  constexpr double kMostZeros = 16;  // of strides of four
-  c.image = narrow_values(g, c.image, kMostZeros), c.weight = narrow_values(g, c.weight);
-  const auto is_bf16 = [](NodeRef n) { return n && n->dtype == DType::BF16; };
-  if (!is_bf16(c.image) || !is_bf16(c.weight)) return nullptr;
+  if (!narrow_to_bf16(g, c)) return nullptr;
   const int64_t channels = tiles->tile * words->depth;
   if (used(c.in, channels) < kLeastUsed) c = with_taps_as_channels(g, c);
   const double products = double(c.out * c.down.count * c.along.count) / double(c.down.stride);

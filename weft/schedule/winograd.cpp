@@ -86,7 +86,7 @@ class Winograd {
 
   /// The products' sums: (6, images, rows, tiles, out)
   NodeRef products() {
-    const NodeRef rows = window(transformed_image(), 2, kTaps, 1);
+    const NodeRef rows = window(g_, transformed_image(), 2, kThree);
     return multiply(rows, {0, 1, 2, 3, 5, 6}, transformed_weight(), {0, 4, 5, 6},
                     {kTile, c_.images, c_.rows, tiles(c_), c_.out, c_.in, kTaps}, {5, 6});
   }
@@ -105,7 +105,8 @@ class Winograd {
   /// lanes, and every other product's row for a line of its own.
   NodeRef transformed_image() {
     NodeRef x = stored(moved_axis(g_, padded_to_tiles(), 1, 3));
-    return stored(multiply(matrix(kImage), {0, 5}, window(x, 2, kTile, kResults), {1, 2, 3, 4, 5},
+    return stored(multiply(matrix(kImage), {0, 5}, window(g_, x, 2, {kTile, kResults, 1}),
+                           {1, 2, 3, 4, 5},
                            {kTile, c_.images, c_.rows + kTaps - 1, tiles(c_), c_.in, kTile}, {5}));
   }
 
@@ -135,26 +136,12 @@ class Winograd {
     return g_.make({Op::Pad, x->dtype, src, x->ints()});
   }
 
-  NodeRef window(NodeRef x, int64_t axis, int64_t size, int64_t step) {
-    return g_.make(Op::Window, x->dtype, {x}, {axis, size, step, 1});
-  }
-
   /// The sum of a * b along `summed` in loops of these sizes, where each has the axes listed.
   NodeRef multiply(NodeRef a, std::vector<size_t> of_a, NodeRef b, std::vector<size_t> of_b,
                    const std::vector<int64_t>& sizes, std::vector<int64_t> summed) {
-    NodeRef product = g_.make(
-        Op::Mul, a->dtype, {spread(a, std::move(of_a), sizes), spread(b, std::move(of_b), sizes)});
+    NodeRef product =
+        g_.make(Op::Mul, a->dtype, {spread(g_, a, of_a, sizes), spread(g_, b, of_b, sizes)});
     return reduce_over(g_, product, Fold::Add, std::move(summed));
-  }
-
-  NodeRef spread(NodeRef x, std::vector<size_t> axes, const std::vector<int64_t>& sizes) {
-    std::vector<NodeRef> own, all{nullptr};
-    for (size_t a = 0; a < sizes.size(); ++a) {
-      all.push_back(g_.index(sizes[a]));
-      own.push_back(g_.index(std::ranges::find(axes, a) == axes.end() ? 1 : sizes[a]));
-    }
-    all[0] = reshaped(g_, x, own);
-    return g_.make({Op::Expand, x->dtype, all});
   }
 
   /// Numbers as a buffer that is written once.

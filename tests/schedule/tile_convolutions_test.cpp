@@ -1,0 +1,135 @@
+// Convolutions of bf16, and their gradients, by a matrix unit's tiles.
+#include "tests/schedule/schedule_test.h"
+#include "tests/schedule/tiles.h"
+
+namespace weft {
+namespace {
+
+struct ConvCase {
+  int64_t images = 1, in = 32, out = 16, rows = 3, columns = 16, taps = 3, stride = 1, dilation = 1,
+          padding = 1;
+  DType dtype = DType::BF16;
+
+  int64_t reach() const { return (taps - 1) * dilation; }
+  /// Of an axis of the image, of which the result has so many places.
+  int64_t padded(int64_t size) const { return (size - 1) * stride + reach() + 1; }
+};
+
+class TileConvolutions : public ScheduleTest {
+ protected:
+  NodeRef param(int slot, GraphBuilder::Ints dims, DType dtype) {
+    return g_.cast(b_.param(slot, std::move(dims), dtype), DType::F32);
+  }
+
+  GraphBuilder::Ints all(const ConvCase& c) const {
+    return {c.images, 1, c.out, c.in, c.rows, c.columns, c.taps, c.taps};
+  }
+
+  NodeRef windows(const ConvCase& c) {
+    const int64_t p = c.padding, high = c.padded(c.rows), wide = c.padded(c.columns);
+    NodeRef x = param(0, {c.images, c.in, high - 2 * p, wide - 2 * p}, c.dtype);
+    if (p > 0) x = b_.pad(x, {0, 0, p, p}, {0, 0, p, p});
+    x = b_.window(b_.window(x, 2, c.taps, c.stride, c.dilation), 3, c.taps, c.stride, c.dilation);
+    return b_.broadcast(x, {c.images, 1, 1, c.in, c.rows, c.columns, c.taps, c.taps}, all(c));
+  }
+  NodeRef weights(const ConvCase& c) {
+    return b_.broadcast(param(1, {c.out, c.in, c.taps, c.taps}, c.dtype),
+                        {1, 1, c.out, c.in, 1, 1, c.taps, c.taps}, all(c));
+  }
+  NodeRef above(const ConvCase& c, int slot) {
+    return b_.broadcast(param(slot, {c.images, c.out, c.rows, c.columns}, c.dtype),
+                        {c.images, 1, c.out, 1, c.rows, c.columns, 1, 1}, all(c));
+  }
+
+  NodeRef convolution(const ConvCase& c) {
+    return b_.reduce(g_.mul(windows(c), weights(c)), Fold::Add, {3, 6, 7});
+  }
+  NodeRef gradient_of_weights(const ConvCase& c) {
+    return b_.reduce(g_.mul(windows(c), above(c, 1)), Fold::Add, {0, 4, 5});
+  }
+  NodeRef gradient_of_image(const ConvCase& c) {
+    const int64_t p = c.padding, high = c.padded(c.rows), wide = c.padded(c.columns);
+    NodeRef x = b_.reduce(g_.mul(above(c, 0), weights(c)), Fold::Add, {2});
+    x = b_.reshape(x, {c.images, c.in, c.rows, c.columns, c.taps, c.taps});
+    x = b_.reduce(b_.unwindow(x, wide, 3, c.taps, c.stride, c.dilation), Fold::Add, {5});
+    x = b_.reduce(b_.unwindow(x, high, 2, c.taps, c.stride, c.dilation), Fold::Add, {4});
+    return p == 0 ? x : b_.shrink(x, {0, 0, p, p}, {c.images, c.in, high - 2 * p, wide - 2 * p});
+  }
+
+  void check_tiled(NodeRef y) {
+    EXPECT_EQ(kernels_of(y, kWideTiles).tiled, 1U) << print_graph(y);
+    check({{y}}, 1e-5, {.schedule = {}, .target = &kWideTiles});
+  }
+  static int64_t made_for(NodeRef y, const Target& target, std::string_view name) {
+    const ScheduleOutput out[] = {{y}};
+    return std::ranges::count_if(make_schedule(out, target, {}).kernels,
+                                 [&](const Kernel& k) { return k.name.starts_with(name); });
+  }
+  void check_not_tiled(NodeRef y) { EXPECT_EQ(kernels_of(y, kWideTiles).tiled, 0U); }
+};
+
+TEST_F(TileConvolutions, OfManyShapes) {
+  check_tiled(convolution({}));
+  check_tiled(convolution({.images = 3, .columns = 33, .padding = 0}));
+  check_tiled(convolution({.in = 40, .out = 20, .columns = 20}));  // channels of zeros
+  check_tiled(convolution({.rows = 7, .columns = 7}));             // all rows as one
+  check_tiled(convolution({.images = 2, .columns = 14, .taps = 5, .padding = 2}));
+  check_tiled(convolution({.columns = 24, .dilation = 2, .padding = 2}));
+  check_tiled(convolution({.rows = 5, .columns = 7, .dilation = 3, .padding = 0}));
+  check_tiled(convolution({.columns = 18, .taps = 1, .padding = 0}));
+}
+TEST_F(TileConvolutions, WithSteps) {
+  check_tiled(convolution({.columns = 17, .stride = 2}));
+  check_tiled(convolution({.rows = 7, .columns = 7, .stride = 2}));
+  check_tiled(convolution({.out = 32, .taps = 1, .stride = 2, .padding = 0}));
+  check_tiled(convolution({.columns = 20, .stride = 3, .dilation = 2, .padding = 0}));
+}
+TEST_F(TileConvolutions, OfFewChannelsWithTheirTaps) {
+  check_tiled(convolution({.in = 3, .columns = 32, .taps = 7, .stride = 2, .padding = 3}));
+  check_tiled(convolution({.in = 4, .columns = 19, .taps = 5, .padding = 2}));
+}
+TEST_F(TileConvolutions, NotOfWhatFillsNone) {
+  check_not_tiled(convolution({.in = 3}));
+  check_not_tiled(convolution({.out = 8}));
+  check_not_tiled(convolution({.dtype = DType::F16}));
+  check_not_tiled(convolution({.dtype = DType::F32}));
+  Target same_everywhere = kWideTiles;
+  same_everywhere.canonical = true;
+  same_everywhere.matrix_units = {};
+  EXPECT_EQ(kernels_of(convolution({}), same_everywhere).tiled, 0U);
+}
+
+TEST_F(TileConvolutions, GradientsOfImages) {
+  check_tiled(gradient_of_image({.images = 2, .out = 32}));
+  check_tiled(gradient_of_image({.in = 24, .out = 40, .columns = 20, .taps = 5, .padding = 1}));
+  check_tiled(gradient_of_image({.out = 32, .rows = 7, .columns = 7, .dilation = 2, .padding = 2}));
+  check_tiled(gradient_of_image({.out = 32, .columns = 18, .taps = 1, .padding = 0}));
+  check_tiled(gradient_of_image({.out = 32, .columns = 15, .stride = 2}));
+  check_tiled(gradient_of_image({.out = 32, .columns = 9, .taps = 4, .stride = 3, .padding = 0}));
+}
+// By themselves the sums would have each of the taps in memory, nine times as much as the image.
+TEST_F(TileConvolutions, GradientsOfImagesWithFewChannelsAreOneSum) {
+  NodeRef y = gradient_of_image({.in = 3, .out = 32, .rows = 20, .columns = 20});
+  EXPECT_EQ(made_for(y, kWideTiles, "reduce"), 1);
+  EXPECT_EQ(kernels_of(y, kWideTiles).tiled, 0U);
+  check({{y}}, 1e-5, {.schedule = {}, .target = &kWideTiles});
+}
+
+TEST_F(TileConvolutions, GradientsOfWeights) {
+  check_tiled(gradient_of_weights({.images = 3}));
+  check_tiled(gradient_of_weights({.images = 2, .in = 40, .out = 24, .rows = 5, .columns = 7}));
+  check_tiled(gradient_of_weights({.columns = 20, .taps = 5, .dilation = 2, .padding = 3}));
+  check_tiled(gradient_of_weights({.images = 2, .rows = 9, .columns = 9, .stride = 2}));
+  check_tiled(gradient_of_weights({.columns = 30, .taps = 1, .padding = 0}));
+}
+TEST_F(TileConvolutions, GradientsOfWeightsInPartsThatStayInL2) {
+  Target small = kWideTiles;
+  small.machine.caches[1].bytes = 1 << 13;
+  NodeRef y = gradient_of_weights({.images = 6, .in = 16});
+  EXPECT_EQ(made_for(y, small, "reduce_6_3_3_"), 1);
+  EXPECT_EQ(made_for(y, kWideTiles, "reduce_3_3_"), 1);
+  check({{y}}, 1e-5, {.schedule = {}, .target = &small});
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,123 @@
+// Gradients of a convolution's weights by a matrix unit's tiles. They are sums over all places of
+// all images: rows of a tile are outputs, whose gradients lie along places, and its columns
+// channels of the image, which lie side by side in a copy. Words are of two neighbouring places, so
+// the copy has the image once for each tap along a row; taps down it are as many rows on.
+#include <algorithm>
+
+#include "weft/base/bits.h"
+#include "weft/schedule/axes.h"
+#include "weft/schedule/convolution.h"
+#include "weft/target/target.h"
+
+namespace weft {
+namespace {
+
+class TileGradient {
+ public:
+  /// Of bf16. `c.weight`: what comes from above, (images, out, rows, columns).
+  TileGradient(Graph& g, const Convolution& c, const MatrixUnit& words, int64_t tile)
+      : g_(g),
+        c_(c),
+        words_(words),
+        row_((c.columns + 1) / 2),
+        places_(round_up(c.rows * row_, tile)) {}
+
+  /// In the shape of `like`. Images are summed in parts, each of which stays in this much cache.
+  NodeRef sum(NodeRef like, int64_t cache) {
+    const int64_t parts = parts_for(static_cast<double>(cache) / 2);
+    const int64_t sizes[] = {parts, c_.down.count,     c_.along.count, c_.out,
+                             c_.in, c_.images / parts, places_};
+    NodeRef x = moved_axis(g_, in_parts(image(), parts, 2), 5, 3);
+    NodeRef dot =
+        g_.make(words_.op, words_.sum,
+                {spread(g_, in_parts(above(), parts, 1), {0, 3, 5, 6}, sizes),
+                 spread(g_, x, {0, 1, 2, 4, 5, 6}, sizes), g_.constant(Value::of(words_.sum, 0))});
+    NodeRef y = g_.make(Op::Contiguous, words_.sum, {reduce_over(g_, dot, Fold::Add, {5, 6})});
+    y = reduce_over(g_, y, Fold::Add, {0});
+    const int64_t order[] = {2, 3, 0, 1};
+    const NodeRef src[] = {y};
+    return reshaped(g_, g_.make({Op::Permute, y->dtype, src, order}), like->shape->span());
+  }
+
+ private:
+  /// The fewest that the cache holds one by one, as long as what they are parts of is not more than
+  /// what is read for them by far.
+  int64_t parts_for(double cache) const {
+    constexpr double kMostWritten = 4, kWord = 4;
+    const double read =
+        kWord * double(c_.images * places_) * double(c_.out + c_.in * c_.along.count);
+    const double made = kWord * double(c_.out * c_.in) * double(c_.down.count * c_.along.count);
+    int64_t parts = 1;
+    for (int64_t more = 2; more <= c_.images && read / double(parts) > cache; ++more)
+      if (c_.images % more == 0 && double(more) * made <= kMostWritten * read) parts = more;
+    return parts;
+  }
+
+  /// Words of places, with zeros up to whole tiles.
+  NodeRef words_of_places(NodeRef x, size_t axis) {
+    const int64_t columns = 2 * row_;
+    if (columns != x->dim(axis)->vmin) x = padded(g_, x, axis, 0, columns - x->dim(axis)->vmin);
+    return words_along(g_, x, axis, row_, words_.depth);
+  }
+  NodeRef with_zeros(NodeRef x, size_t axis, int64_t size) {
+    const int64_t have = x->dim(axis)->vmin;
+    return have == size ? x : padded(g_, x, axis, 0, size - have);
+  }
+
+  NodeRef stored(NodeRef x, std::initializer_list<int64_t> order) {
+    const NodeRef src[] = {x};
+    const std::vector<int64_t> axes(order);
+    return g_.make(Op::Contiguous, x->dtype, {g_.make({Op::Permute, x->dtype, src, axes})});
+  }
+
+  /// (out, images, places)
+  NodeRef above() {
+    NodeRef x = words_of_places(c_.weight, 3);
+    x = with_zeros(with_axis(g_, x, 2, {c_.rows * row_}, 2), 2, places_);
+    return stored(x, {1, 0, 2});
+  }
+
+  /// (taps, taps, images, places, in)
+  NodeRef image() {
+    // Channels side by side, so that words of places are two vectors.
+    const int64_t back[] = {0, 3, 1, 2};
+    const NodeRef image[] = {stored(c_.image, {0, 2, 3, 1})};
+    NodeRef x = window(g_, g_.make({Op::Permute, image[0]->dtype, image, back}), 3, c_.along);
+    if (c_.down.stride > 1) {
+      x = words_of_places(window(g_, x, 2, c_.down), 3);  // (images, in, rows, words, taps, taps)
+      x = with_zeros(with_axis(g_, x, 2, {c_.rows * row_}, 2), 2, places_);
+      return stored(x, {4, 3, 0, 2, 1});
+    }
+    x = words_of_places(x, 3);  // (images, in, rows, words, taps)
+    const int64_t rows = x->dim(2)->vmin * row_, reach = c_.down.reach() * row_;
+    x = with_zeros(with_axis(g_, x, 2, {rows}, 2), 2, std::max(rows, places_ + reach));
+    x = stored(x, {3, 0, 2, 1});
+    x = window(g_, x, 2, {c_.down.count, 1, c_.down.dilation * row_});
+    if (x->dim(2)->vmin != places_) x = part(g_, x, 2, 0, places_);
+    return moved_axis(g_, x, 4, 0);
+  }
+
+  NodeRef in_parts(NodeRef x, int64_t parts, size_t images) {
+    x = with_axis(g_, x, images, {parts, c_.images / parts});
+    return moved_axis(g_, x, images, 0);
+  }
+
+  Graph& g_;
+  const Convolution& c_;
+  const MatrixUnit& words_;
+  const int64_t row_, places_;  // words
+};
+
+}  // namespace
+
+NodeRef weight_gradient_by_tiles(Graph& g, const Convolution& given, NodeRef like,
+                                 const Target& target) {
+  const MatrixUnit* words = unit_of_pairs(target);
+  const MatrixUnit* tiles = words ? target.tile_unit(words->op) : nullptr;
+  if (!tiles || given.out < tiles->tile || given.in < tiles->tile) return nullptr;
+  Convolution c = given;
+  if (!narrow_to_bf16(g, c)) return nullptr;
+  return TileGradient(g, c, *words, tiles->tile).sum(like, target.machine.l2().bytes);
+}
+
+}  // namespace weft
