@@ -82,6 +82,14 @@ class BlockBody {
     }
   }
 
+  /// The first or the last row whose keys are computed. Products by tiles have as many keys in all
+  /// blocks: those of any of them.
+  NodeRef outer_row(bool last) {
+    if (blocks_.tiles && !blocks_.is_last())
+      return g_.add(blocks_.begin, g_.index(last ? blocks_.rows * blocks_.count - 1 : 0));
+    return g_.add(first_row(), g_.index(last ? blocks_.rows - 1 : 0));
+  }
+
   /// The keys that some row of the block may see, in whole units, of which rows and keys have a
   /// whole number each.
   void limit_keys() {
@@ -95,7 +103,7 @@ class BlockBody {
           !split_stride(g_, by_key.base, c_.ranges[c_.row], by_row))
         continue;
       const int64_t rise = by_row.coefficient;
-      NodeRef row = g_.add(first_row(), g_.index(rise > 0 ? blocks_.rows - 1 : 0));
+      NodeRef row = outer_row(rise > 0);
       NodeRef most = g_.add(substitute(g_, by_row.base, replaced_), g_.mul(row, g_.index(rise)));
       if (by_key.coefficient == -1)  // key <= most
         end = g_.alu(Op::Min, {end, g_.idiv(g_.add(most, u), u)});

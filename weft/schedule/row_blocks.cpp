@@ -34,13 +34,25 @@ class RowBlocks {
  public:
   RowBlocks(Graph& g, const RowCone& cone, int64_t rows, int64_t panel, bool tiles)
       : g_(g), c_(cone), all_(cone.size_of(cone.row)), heads_(cone.heads()) {
-    blocks_.push_back({g.index(0), rows, all_ / rows, panel, tiles});
+    const int64_t count = all_ / rows, groups = groups_of(count, tiles);
+    for (int64_t i = 0; i < groups; ++i) {
+      const int64_t first = i * count / groups, end = (i + 1) * count / groups;
+      blocks_.push_back({g.index(first * rows), rows, end - first, panel, tiles});
+    }
     if (cone.is_symbolic(cone.row)) {
       NodeRef n = cone.ranges[cone.row]->src(0), block = g.index(rows);
       blocks_.push_back({g.mul(g.idiv(n, block), block), rows, 1, panel, tiles});
     } else if (all_ % rows != 0) {
       blocks_.push_back({g.index(all_ - all_ % rows), all_ % rows, 1, panel, tiles});
     }
+  }
+
+  /// Blocks by tiles have as many keys as the one that has most: where a mask leaves some blocks
+  /// fewer, groups of blocks do, too.
+  int64_t groups_of(int64_t count, bool tiles) const {
+    constexpr int64_t kGroups = 4;  // five eighths of what a causal mask leaves half of
+    return tiles && !c_.conditions.empty() && !c_.is_symbolic(c_.row) ? std::min(count, kGroups)
+                                                                      : 1;
   }
 
   /// In the place of each product; none where they cannot be.
