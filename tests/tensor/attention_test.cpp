@@ -4,7 +4,9 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <set>
 
+#include "tests/schedule/tiles.h"
 #include "tests/support/compiler/buffer_bytes.h"
 #include "tests/support/compiler/schedule_runner.h"
 #include "tests/support/device_here.h"
@@ -141,6 +143,30 @@ TEST_F(Attention, LongValues) {
   check(q.scaled_dot_product_attention(k, v, causal()));
 }
 
+/// Tiles want a number of keys: those above a causal triangle are left out by groups of blocks.
+TEST_F(Attention, CausalTrianglesByTiles) {
+  Target target = kWideTiles;
+  target.machine.caches[1].bytes = 64 << 10;
+  const auto bfloats = [] { return random({1, 1, 256, 64}, DType::BF16); };
+  const Tensor q = bfloats(), k = bfloats(), v = bfloats();
+  for (const bool is_causal : {false, true}) {
+    AttentionOptions o;
+    o.causal = is_causal;
+    const Tensor y = q.scaled_dot_product_attention(k, v, o);
+    const ScheduleOutput out[] = {{with_inputs(y)}};
+    std::set<int64_t> lengths;  // of sums by tiles over keys
+    for (const Kernel& kernel : make_schedule(out, target).kernels)
+      for (NodeRef n : Toposort(kernel.sink))
+        if (n->op == Op::Reduce && has_trait(n->src(0)->op, kWords))
+          lengths.insert(n->src(1)->src(0)->vmin * 2);
+    EXPECT_EQ(lengths,
+              is_causal ? (std::set<int64_t>{64, 128, 192, 256}) : (std::set<int64_t>{64, 256}));
+    std::vector<eval::Array> params = params_;
+    const auto got = testing::run_graph(
+        context_, out, params, {}, {.device = "CPU:INTERP", .schedule = {}, .target = &target});
+    compare(evaluated(y), got[0], 2e-2);
+  }
+}
 TEST_F(Attention, CausalTriangles) { check(operands(2, 128, 128).attention(causal())); }
 
 TEST_F(Attention, LengthsThatNoBlockDivides) {
