@@ -56,10 +56,56 @@ class TileConvolutions : public ScheduleTest {
     return p == 0 ? x : b_.shrink(x, {0, 0, p, p}, {c.images, c.in, high - 2 * p, wide - 2 * p});
   }
 
+  // ---- of one axis, as conv2d multiplies those
+
+  GraphBuilder::Ints all_along(const ConvCase& c) const {
+    return {c.images, 1, c.out, c.in, c.columns, c.taps};
+  }
+  NodeRef windows_along(const ConvCase& c) {
+    const int64_t p = c.padding;
+    NodeRef x = param(0, {c.images, c.in, c.padded(c.columns) - 2 * p}, c.dtype);
+    if (p > 0) x = b_.pad(x, {0, 0, p}, {0, 0, p});
+    x = b_.window(x, 2, c.taps, c.stride, c.dilation);
+    return b_.broadcast(x, {c.images, 1, 1, c.in, c.columns, c.taps}, all_along(c));
+  }
+  NodeRef weights_along(const ConvCase& c) {
+    return b_.broadcast(param(1, {c.out, c.in, c.taps}, c.dtype), {1, 1, c.out, c.in, 1, c.taps},
+                        all_along(c));
+  }
+  NodeRef above_along(const ConvCase& c, int slot) {
+    return b_.broadcast(param(slot, {c.images, c.out, c.columns}, c.dtype),
+                        {c.images, 1, c.out, 1, c.columns, 1}, all_along(c));
+  }
+  NodeRef gradient_along(const ConvCase& c) {
+    const int64_t p = c.padding, wide = c.padded(c.columns);
+    NodeRef x = b_.reduce(g_.mul(above_along(c, 0), weights_along(c)), Fold::Add, {2});
+    x = b_.reshape(x, {c.images, c.in, c.columns, c.taps});
+    x = b_.reduce(b_.unwindow(x, wide, 2, c.taps, c.stride, c.dilation), Fold::Add, {3});
+    return p == 0 ? x : b_.shrink(x, {0, 0, p}, {c.images, c.in, wide - 2 * p});
+  }
+
   void check_tiled(NodeRef y) {
     EXPECT_EQ(kernels_of(y, kWideTiles).tiled, 1U) << print_graph(y);
     check({{y}}, 1e-5, {.schedule = {}, .target = &kWideTiles});
   }
+  /// With infinities in the last corner of the first input: results are finite as they should be.
+  void check_infinities(NodeRef y) {
+    std::vector<Array> params = inputs({&y, 1});
+    params[0].set(params[0].count() - 1,
+                  Value::of(params[0].dtype(), std::numeric_limits<double>::infinity()));
+    eval::Inputs oracle;
+    oracle.params = params;
+    const NodeRef roots[] = {y};
+    const std::vector<double> expected = eval::evaluate(roots, oracle)[0].doubles();
+    const std::vector<ScheduleOutput> out{{y}};
+    const std::vector<double> got =
+        testing::run_graph(context_, out, params, {}, {.schedule = {}, .target = &kWideTiles})[0]
+            .doubles();
+    ASSERT_TRUE(std::ranges::any_of(expected, [](double v) { return std::isfinite(v); }));
+    for (size_t i = 0; i < got.size(); ++i)
+      ASSERT_EQ(std::isfinite(got[i]), std::isfinite(expected[i])) << i;
+  }
+
   static int64_t made_for(NodeRef y, const Target& target, std::string_view name) {
     const ScheduleOutput out[] = {{y}};
     return std::ranges::count_if(make_schedule(out, target, {}).kernels,
@@ -87,6 +133,15 @@ TEST_F(TileConvolutions, WithSteps) {
 TEST_F(TileConvolutions, OfFewChannelsWithTheirTaps) {
   check_tiled(convolution({.in = 3, .columns = 32, .taps = 7, .stride = 2, .padding = 3}));
   check_tiled(convolution({.in = 4, .columns = 19, .taps = 5, .padding = 2}));
+}
+TEST_F(TileConvolutions, OfOneAxis) {
+  for (const ConvCase& c : {ConvCase{.images = 2, .out = 32, .columns = 40},
+                            ConvCase{.out = 32, .columns = 21, .stride = 2, .dilation = 2},
+                            ConvCase{.images = 2, .in = 40, .out = 48, .columns = 9, .taps = 4}}) {
+    check_tiled(b_.reduce(g_.mul(windows_along(c), weights_along(c)), Fold::Add, {3, 5}));
+    check_tiled(b_.reduce(g_.mul(windows_along(c), above_along(c, 1)), Fold::Add, {0, 4}));
+    check_tiled(gradient_along(c));
+  }
 }
 TEST_F(TileConvolutions, NotOfWhatFillsNone) {
   check_not_tiled(convolution({.in = 3}));
@@ -121,6 +176,13 @@ TEST_F(TileConvolutions, GradientsOfWeights) {
   check_tiled(gradient_of_weights({.columns = 20, .taps = 5, .dilation = 2, .padding = 3}));
   check_tiled(gradient_of_weights({.images = 2, .rows = 9, .columns = 9, .stride = 2}));
   check_tiled(gradient_of_weights({.columns = 30, .taps = 1, .padding = 0}));
+}
+TEST_F(TileConvolutions, InfinitiesStayWhereTheyBelong) {
+  check_infinities(convolution({.rows = 7, .columns = 7}));
+  check_infinities(convolution({.in = 3, .columns = 20, .taps = 7, .stride = 2, .padding = 0}));
+  check_infinities(gradient_of_weights({.rows = 5, .columns = 7, .padding = 0}));
+  check_infinities(gradient_of_weights({.rows = 4, .columns = 7, .padding = 0}));
+  check_infinities(gradient_of_image({.out = 32, .rows = 7, .columns = 7, .padding = 0}));
 }
 TEST_F(TileConvolutions, GradientsOfWeightsInPartsThatStayInL2) {
   Target small = kWideTiles;

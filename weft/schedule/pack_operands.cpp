@@ -62,11 +62,9 @@ constexpr double kFarStore = 1, kFarStoreOfOneSet = 6;
 class OperandPacking {
  public:
   explicit OperandPacking(Planner& plan)
-      : plan_(plan), loads_(reduced_operands(plan)), vectors_(loads_.size(), nullptr) {
-    for (auto& loads : loads_) {
-      if (lie_for_tiles(plan, loads)) loads.clear();
+      : plan_(plan), loads_(operands_to_order(plan)), vectors_(loads_.size(), nullptr) {
+    for (const auto& loads : loads_)
       for (const ProductOperand& o : loads) parts_[o.node] += part_read(o);
-    }
   }
 
   void run() {

@@ -48,7 +48,7 @@ class TileConvolution {
         words_(words),
         channels_(round_up(c.in, words.depth * tile)),
         in_one_row_(c.down.stride == 1 && c.along.stride == 1 &&
-                    used(c.columns, tile) < kLeastOfRows),
+                    used(c.columns, tile) < kLeastOfRows && c.rows * c.image->dim(3)->vmin >= tile),
         rows_(in_one_row_ ? 1 : c.rows),
         columns_(in_one_row_            ? c.rows * c.image->dim(3)->vmin
                  : c.columns < 2 * tile ? round_up(c.columns, tile)

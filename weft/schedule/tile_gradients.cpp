@@ -19,8 +19,9 @@ class TileGradient {
       : g_(g),
         c_(c),
         words_(words),
-        row_((c.columns + 1) / 2),
-        places_(round_up(c.rows * row_, tile)) {}
+        row_(row_of(c, tile)),
+        places_(round_up(c.rows * row_, tile)),
+        walks_down_(c.down.stride == 1 && places_ == c.rows * row_) {}
 
   /// In the shape of `like`. Images are summed in parts, each of which stays in this much cache.
   NodeRef sum(NodeRef like, int64_t cache) {
@@ -40,6 +41,14 @@ class TileGradient {
   }
 
  private:
+  /// Words of a row of the result: with zeros, if few of them make all rows whole tiles.
+  static int64_t row_of(const Convolution& c, int64_t tile) {
+    const int64_t least = (c.columns + 1) / 2;
+    for (int64_t row = least; 4 * row <= 5 * least; ++row)
+      if (c.rows * row % tile == 0) return row;
+    return least;
+  }
+
   /// The fewest that the cache holds one by one, as long as what they are parts of is not more than
   /// what is read for them by far.
   int64_t parts_for(double cache) const {
@@ -83,15 +92,13 @@ class TileGradient {
     const int64_t back[] = {0, 3, 1, 2};
     const NodeRef image[] = {stored(c_.image, {0, 2, 3, 1})};
     NodeRef x = window(g_, g_.make({Op::Permute, image[0]->dtype, image, back}), 3, c_.along);
-    if (c_.down.stride > 1) {
+    if (!walks_down_) {
       x = words_of_places(window(g_, x, 2, c_.down), 3);  // (images, in, rows, words, taps, taps)
       x = with_zeros(with_axis(g_, x, 2, {c_.rows * row_}, 2), 2, places_);
       return stored(x, {4, 3, 0, 2, 1});
     }
     x = words_of_places(x, 3);  // (images, in, rows, words, taps)
-    const int64_t rows = x->dim(2)->vmin * row_, reach = c_.down.reach() * row_;
-    x = with_zeros(with_axis(g_, x, 2, {rows}, 2), 2, std::max(rows, places_ + reach));
-    x = stored(x, {3, 0, 2, 1});
+    x = stored(with_axis(g_, x, 2, {x->dim(2)->vmin * row_}, 2), {3, 0, 2, 1});
     x = window(g_, x, 2, {c_.down.count, 1, c_.down.dilation * row_});
     if (x->dim(2)->vmin != places_) x = part(g_, x, 2, 0, places_);
     return moved_axis(g_, x, 4, 0);
@@ -106,6 +113,9 @@ class TileGradient {
   const Convolution& c_;
   const MatrixUnit& words_;
   const int64_t row_, places_;  // words
+  // All taps down the image read one copy. Not where zeros fill the last tile: what another tap
+  // reads is beside them, and might be infinite.
+  const bool walks_down_;
 };
 
 }  // namespace

@@ -7,18 +7,6 @@ namespace {
 
 const Use& use(const Planner& plan, const ProductOperand& o) { return plan.uses.at(o.node)[o.use]; }
 
-}  // namespace
-
-std::vector<size_t> kernels_by_tiles(const Planner& plan) {
-  std::vector<size_t> kernels;
-  for (NodeRef n : plan.order) {
-    if (!has_trait(n->op, kWords) || !plan.target.tile_unit(n->op)) continue;
-    for (const Use& d : plan.uses.at(n))
-      if (!d.load) kernels.push_back(static_cast<size_t>(d.kernel));
-  }
-  return kernels;
-}
-
 bool lie_for_tiles(const Planner& plan, std::span<const ProductOperand> operands) {
   if (operands.size() != 2) return false;
   const auto step = [&](size_t which, NodeRef r) {
@@ -27,7 +15,7 @@ bool lie_for_tiles(const Planner& plan, std::span<const ProductOperand> operands
   };
   for (const ProductOperand& o : operands) {
     const BufferPlan& b = plan.buffers[static_cast<size_t>(plan.buffer_index(o.node))];
-    if (!b.row_major || o.node->dtype != DType::U32) return false;
+    if (!b.row_major) return false;
   }
   const Use& d = use(plan, operands[0]);
   const auto& outputs = plan.kernels[static_cast<size_t>(d.kernel)].ranges;
@@ -42,6 +30,25 @@ bool lie_for_tiles(const Planner& plan, std::span<const ProductOperand> operands
     if (along && beside) return true;
   }
   return false;
+}
+
+}  // namespace
+
+std::vector<size_t> kernels_by_tiles(const Planner& plan) {
+  std::vector<size_t> kernels;
+  for (NodeRef n : plan.order) {
+    if (!has_trait(n->op, kWords) || !plan.target.tile_unit(n->op)) continue;
+    for (const Use& d : plan.uses.at(n))
+      if (!d.load) kernels.push_back(static_cast<size_t>(d.kernel));
+  }
+  return kernels;
+}
+
+std::vector<std::vector<ProductOperand>> operands_to_order(const Planner& plan) {
+  auto operands = reduced_operands(plan);
+  for (const size_t k : kernels_by_tiles(plan))
+    if (lie_for_tiles(plan, operands[k])) operands[k].clear();
+  return operands;
 }
 
 NodeRef summed_range(const Planner& plan, const ProductOperand& o) {

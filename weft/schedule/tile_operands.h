@@ -10,9 +10,9 @@ namespace weft {
 /// Kernels whose products are of words that the target has tiles for.
 std::vector<size_t> kernels_by_tiles(const Planner& plan);
 
-/// Whether both operands were written for tiles, in orders of their own: one along a sum, one along
-/// an output that the first does not have.
-bool lie_for_tiles(const Planner& plan, std::span<const ProductOperand> operands);
+/// What sums read, by kernel, without what was written for tiles in orders of its own: one operand
+/// along a sum, the other along an output that the first does not have.
+std::vector<std::vector<ProductOperand>> operands_to_order(const Planner& plan);
 
 /// The range that the operand's kernel sums over, the first one; null where there is none.
 NodeRef summed_range(const Planner& plan, const ProductOperand& o);
