@@ -28,13 +28,20 @@ constexpr int64_t kFewestRows = 64, kMostRows = 512;
 // From here on, in L2s, the scores are worth it.
 constexpr double kManyScores = 2;
 
+/// Blocks by tiles have as many keys as the one that has most: where a mask leaves some blocks
+/// fewer, groups of blocks do, too.
+int64_t groups_of(const RowCone& c, bool tiles) {
+  constexpr int64_t kGroups = 4;  // five eighths of what a causal mask leaves half of
+  return tiles && !c.conditions.empty() && !c.is_symbolic(c.row) ? kGroups : 1;
+}
+
 /// The products of a cone from blocks of rows. Where none adds up rows, blocks do not depend on
 /// each other. Else each head has its own sums, which one of its blocks after the other adds to.
 class RowBlocks {
  public:
   RowBlocks(Graph& g, const RowCone& cone, int64_t rows, int64_t panel, bool tiles)
       : g_(g), c_(cone), all_(cone.size_of(cone.row)), heads_(cone.heads()) {
-    const int64_t count = all_ / rows, groups = groups_of(count, tiles);
+    const int64_t count = all_ / rows, groups = std::min(count, groups_of(cone, tiles));
     for (int64_t i = 0; i < groups; ++i) {
       const int64_t first = i * count / groups, end = (i + 1) * count / groups;
       blocks_.push_back({g.index(first * rows), rows, end - first, panel, tiles});
@@ -45,14 +52,6 @@ class RowBlocks {
     } else if (all_ % rows != 0) {
       blocks_.push_back({g.index(all_ - all_ % rows), all_ % rows, 1, panel, tiles});
     }
-  }
-
-  /// Blocks by tiles have as many keys as the one that has most: where a mask leaves some blocks
-  /// fewer, groups of blocks do, too.
-  int64_t groups_of(int64_t count, bool tiles) const {
-    constexpr int64_t kGroups = 4;  // five eighths of what a causal mask leaves half of
-    return tiles && !c_.conditions.empty() && !c_.is_symbolic(c_.row) ? std::min(count, kGroups)
-                                                                      : 1;
   }
 
   /// In the place of each product; none where they cannot be.
@@ -198,10 +197,11 @@ class RowBlocks {
 };
 
 /// As many rows as may be at once; all where that is one block.
-int64_t rows_at_once(const RowCone& c, const Machine& machine) {
+int64_t rows_at_once(const RowCone& c, const Machine& machine, bool tiles) {
   const int64_t rows = c.size_of(c.row), keys = c.size_of(c.key);
   const int64_t fit = machine.l2().bytes / kBlockOfL2 / (keys * 4);
-  const int64_t most = std::clamp(fit, kFewestRows, kMostRows);
+  const int64_t most =
+      std::clamp(std::min(fit, rows / groups_of(c, tiles)), kFewestRows, kMostRows);
   const int64_t blocks = (rows + most - 1) / most;
   return rows / blocks;
 }
@@ -242,7 +242,7 @@ void add_blocks(Graph& g, const GraphUses& uses, const RowCone& c, const Target&
   if (!is_worth_it(c)) return;
   const int64_t panel = std::max<int64_t>(kLeastPanel, target.lanes(c.products[0].values->dtype));
   const bool tiles = target.tile_unit(Op::Dot2) != nullptr;
-  const auto made = RowBlocks(g, c, rows_at_once(c, target.machine), panel, tiles).run();
+  const auto made = RowBlocks(g, c, rows_at_once(c, target.machine, tiles), panel, tiles).run();
   for (size_t k = 0; k < made.size(); ++k) out.add(c.products[k].sum, made[k], uses);
 }
 

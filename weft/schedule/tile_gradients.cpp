@@ -44,7 +44,7 @@ class TileGradient {
   /// Words of a row of the result: with zeros, if few of them make all rows whole tiles.
   static int64_t row_of(const Convolution& c, int64_t tile) {
     const int64_t least = (c.columns + 1) / 2;
-    for (int64_t row = least; 4 * row <= 5 * least; ++row)
+    for (int64_t row = least; c.down.count > 1 && 4 * row <= 5 * least; ++row)
       if (c.rows * row % tile == 0) return row;
     return least;
   }
