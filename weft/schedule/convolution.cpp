@@ -25,8 +25,8 @@ bool find_factors(Graph& g, NodeRef image, NodeRef weight, Convolution& out) {
   const auto size = [&](size_t axis) { return windows->dim(axis)->vmin; };
   out = {rows->src(0), nullptr, size(0),       size(1),         weight->dim(2)->vmin,
          size(2),      size(3), taps_of(rows), taps_of(windows)};
-  const int64_t dims[] = {out.images, 1,           1,              out.in,
-                          out.rows,   out.columns, out.down.count, out.along.count};
+  const int64_t dims[] = {out.images,     1, 1, out.in, out.rows, out.columns, out.down.count,
+                          out.along.count};
   for (size_t a = 0; a < std::size(dims); ++a)
     if (!is_int_const(image->dim(a), dims[a])) return false;
   const NodeRef shape[] = {weight->dim(2), weight->dim(3), weight->dim(6), weight->dim(7)};

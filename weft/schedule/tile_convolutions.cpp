@@ -42,13 +42,13 @@ class TileConvolution {
   NodeRef sum(NodeRef image, NodeRef weight, NodeRef like) {
     const int64_t count = channels_ / words_.depth;
     NodeRef x = windows(copied_image(image)), w = copied_weight(weight);
-    const int64_t sizes[] = {c_.images, c_.out,        c_.rows,        columns_,
+    const int64_t sizes[] = {c_.images, c_.out,        c_.rows,       columns_,
                              count,     c_.down.count, c_.along.count};
     // The image is (images, words, rows, columns, taps, taps), the weight (out, words, taps, taps).
-    NodeRef dot = g_.make(words_.op, words_.sum,
-                          {spread(w, {1, 4, 5, 6}, sizes),
-                           spread(moved_axis(g_, x, 1, 3), {0, 2, 3, 4, 5, 6}, sizes),
-                           g_.constant(Value::of(words_.sum, 0))});
+    NodeRef dot = g_.make(
+        words_.op, words_.sum,
+        {spread(w, {1, 4, 5, 6}, sizes), spread(moved_axis(g_, x, 1, 3), {0, 2, 3, 4, 5, 6}, sizes),
+         g_.constant(Value::of(words_.sum, 0))});
     NodeRef y = reduce_over(g_, dot, Fold::Add, {4, 5, 6});
     if (columns_ != c_.columns)
       y = part(g_, g_.make(Op::Contiguous, y->dtype, {y}), 3, 0, c_.columns);

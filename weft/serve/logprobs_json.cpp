@@ -1,6 +1,7 @@
 #include "weft/serve/logprobs_json.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "weft/text/parts.h"
 
@@ -41,13 +42,24 @@ void write_chat(JsonWriter& json, Choice& choice, const std::vector<llm::Generat
   json.end_array().key("refusal").null().end_object();
 }
 
-// Of the same text in two tokens the likelier one is listed.
+size_t characters(std::string_view text) {
+  return static_cast<size_t>(std::ranges::count_if(
+      text, [](char byte) { return (static_cast<unsigned char>(byte) & 0xc0) != 0x80; }));
+}
+
+// Of the same text in two tokens the likelier one is listed. Spelt as they would be in the place of
+// the one that is there, so that a client finds that among them.
 void write_top(JsonWriter& json, const llm::GeneratedToken& token,
-               const text::Tokenizer& tokenizer) {
+               const text::DecodeStream& before) {
+  if (std::isnan(token.token.logprob)) {
+    json.null();
+    return;
+  }
   std::vector<std::string> seen;
   json.begin_object();
   for (const llm::TokenProbability& other : token.alternatives) {
-    const std::string text = piece(tokenizer, other.id);
+    text::DecodeStream stream = before;
+    const std::string text = stream.step(other.id);
     if (std::find(seen.begin(), seen.end(), text) != seen.end()) continue;
     seen.push_back(text);
     json.field(text, static_cast<double>(other.logprob));
@@ -55,21 +67,22 @@ void write_top(JsonWriter& json, const llm::GeneratedToken& token,
   json.end_object();
 }
 
-void write_text(JsonWriter& json, Choice& choice, const std::vector<llm::GeneratedToken>& tokens,
-                const text::Tokenizer& tokenizer) {
-  std::vector<std::string> texts;
+void write_text(JsonWriter& json, Choice& choice, const std::vector<llm::GeneratedToken>& tokens) {
+  text::DecodeStream before = choice.spelled;
   json.begin_object().key("tokens").begin_array();
-  for (const llm::GeneratedToken& token : tokens)
-    json.value(texts.emplace_back(choice.spelled.step(token.token.id)));
+  for (const llm::GeneratedToken& token : tokens) json.value(choice.spelled.step(token.token.id));
   json.end_array().key("token_logprobs").begin_array();
   for (const llm::GeneratedToken& token : tokens)
     json.value(static_cast<double>(token.token.logprob));
   json.end_array().key("top_logprobs").begin_array();
-  for (const llm::GeneratedToken& token : tokens) write_top(json, token, tokenizer);
+  for (const llm::GeneratedToken& token : tokens) {
+    write_top(json, token, before);
+    before.step(token.token.id);
+  }
   json.end_array().key("text_offset").begin_array();
-  for (const std::string& text : texts) {
+  for (const llm::GeneratedToken& token : tokens) {
     json.value(choice.text_offset);
-    choice.text_offset += text.size();
+    choice.text_offset += characters(choice.plain.step(token.token.id));
   }
   json.end_array().end_object();
 }
@@ -93,8 +106,7 @@ void write_logprobs(JsonWriter& json, const CompletionHead& head, Choice& choice
   if (!head.logprobs)
     json.null();
   else
-    head.chat ? write_chat(json, choice, tokens, tokenizer)
-              : write_text(json, choice, tokens, tokenizer);
+    head.chat ? write_chat(json, choice, tokens, tokenizer) : write_text(json, choice, tokens);
 }
 
 }  // namespace weft::serve
