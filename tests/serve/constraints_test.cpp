@@ -27,6 +27,8 @@ TEST(Harness, AsksForThePromptsOwnProbabilities) {
   EXPECT_EQ(logprobs["top_logprobs"][1], Json::parse(R"({"a": -0.5})"));
   // Characters: the last two bytes are one.
   EXPECT_EQ(logprobs["text_offset"], Json::array({0, 1, 2, 3, 3, 4, 5}));
+  EXPECT_EQ(logprobs["tokens"], Json::array({"c", "a", "f", "bytes:\\xc3", "\xc3\xa9", " ", "x"}));
+  EXPECT_EQ(logprobs["top_logprobs"][3], Json::parse(R"({"bytes:\\xc3": -0.5})"));
   EXPECT_EQ(whole["usage"]["completion_tokens"], 0);
   EXPECT_EQ(s.generator.last.prompt_logprobs, 1);
 }

@@ -46,6 +46,7 @@ struct Request {
   int64_t min_tokens = 0;                 ///< before that none is drawn that would end it
   /// Alternatives reported with every token of the prompt; -1: no probabilities of them.
   int32_t prompt_logprobs = -1;
+  bool continues = true;     ///< the prompt's text, not a text of its own: words keep their space
   bool reuse_prefix = true;  ///< begins behind what a slot still holds of the prompt
   Sampling sampling = {};
   std::shared_ptr<const Grammar> grammar = nullptr;  ///< that the answer follows (grammar.h)

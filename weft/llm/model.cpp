@@ -234,7 +234,9 @@ void Model::admit() {
     slot->held.resize(common);
     counts_.reused_tokens += static_cast<int64_t>(common);
     const Sampling sampling = next.request.sampling;
-    Answer answer(tokenizer_, next.request.stop);
+    Answer answer(
+        tokenizer_, next.request.stop,
+        next.request.continues ? std::span<const TokenId>(prompt) : std::span<const TokenId>());
     std::optional<GrammarMatcher> grammar;
     if (next.request.grammar) grammar.emplace(next.request.grammar, vocabulary_);
     slot->running = std::make_unique<Running>(Running{next.id,

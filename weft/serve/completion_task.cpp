@@ -104,6 +104,7 @@ void CompletionTask::add_choices_of(std::vector<llm::TokenId> prompt, const std:
   for (int64_t i = 0; i < request_.written(); ++i) {
     llm::Request request = request_.request;
     request.prompt = prompt;
+    request.continues = !request_.chat();
     request.sampling.seed = seed + static_cast<uint64_t>(i);
     to_submit_.push_back(std::move(request));
     choices_.push_back({.index = choices_.size(),
@@ -111,6 +112,10 @@ void CompletionTask::add_choices_of(std::vector<llm::TokenId> prompt, const std:
                         .spelled = text::DecodeStream(service_.model().tokenizer, false),
                         .plain = text::DecodeStream(service_.model().tokenizer),
                         .content = echo});
+    // Probabilities list an answer's tokens as its text has them.
+    if (request_.chat() || prompt.empty() || (request_.echo && request_.logprobs)) continue;
+    choices_.back().spelled.step(prompt.back());
+    choices_.back().plain.step(prompt.back());
   }
 }
 

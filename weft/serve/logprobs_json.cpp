@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "weft/base/format.h"
 #include "weft/text/parts.h"
 
 namespace weft::serve {
@@ -47,10 +48,19 @@ size_t characters(std::string_view text) {
       text, [](char byte) { return (static_cast<unsigned char>(byte) & 0xc0) != 0x80; }));
 }
 
+// What a token adds to a text; of one that adds no character its bytes, as OpenAI writes them.
+std::string spell(text::DecodeStream& stream, llm::TokenId id, const text::Tokenizer& tokenizer) {
+  std::string text = stream.step(id);
+  if (!text.empty()) return text;
+  for (const char byte : bytes_of(tokenizer, id, ""))
+    text += strformat("\\x{:02x}", static_cast<unsigned char>(byte));
+  return "bytes:" + text;
+}
+
 // Of the same text in two tokens the likelier one is listed. Spelt as they would be in the place of
 // the one that is there, so that a client finds that among them.
-void write_top(JsonWriter& json, const llm::GeneratedToken& token,
-               const text::DecodeStream& before) {
+void write_top(JsonWriter& json, const llm::GeneratedToken& token, const text::DecodeStream& before,
+               const text::Tokenizer& tokenizer) {
   if (std::isnan(token.token.logprob)) {
     json.null();
     return;
@@ -59,7 +69,7 @@ void write_top(JsonWriter& json, const llm::GeneratedToken& token,
   json.begin_object();
   for (const llm::TokenProbability& other : token.alternatives) {
     text::DecodeStream stream = before;
-    const std::string text = stream.step(other.id);
+    const std::string text = spell(stream, other.id, tokenizer);
     if (std::find(seen.begin(), seen.end(), text) != seen.end()) continue;
     seen.push_back(text);
     json.field(text, static_cast<double>(other.logprob));
@@ -67,16 +77,18 @@ void write_top(JsonWriter& json, const llm::GeneratedToken& token,
   json.end_object();
 }
 
-void write_text(JsonWriter& json, Choice& choice, const std::vector<llm::GeneratedToken>& tokens) {
+void write_text(JsonWriter& json, Choice& choice, const std::vector<llm::GeneratedToken>& tokens,
+                const text::Tokenizer& tokenizer) {
   text::DecodeStream before = choice.spelled;
   json.begin_object().key("tokens").begin_array();
-  for (const llm::GeneratedToken& token : tokens) json.value(choice.spelled.step(token.token.id));
+  for (const llm::GeneratedToken& token : tokens)
+    json.value(spell(choice.spelled, token.token.id, tokenizer));
   json.end_array().key("token_logprobs").begin_array();
   for (const llm::GeneratedToken& token : tokens)
     json.value(static_cast<double>(token.token.logprob));
   json.end_array().key("top_logprobs").begin_array();
   for (const llm::GeneratedToken& token : tokens) {
-    write_top(json, token, before);
+    write_top(json, token, before, tokenizer);
     before.step(token.token.id);
   }
   json.end_array().key("text_offset").begin_array();
@@ -106,7 +118,8 @@ void write_logprobs(JsonWriter& json, const CompletionHead& head, Choice& choice
   if (!head.logprobs)
     json.null();
   else
-    head.chat ? write_chat(json, choice, tokens, tokenizer) : write_text(json, choice, tokens);
+    head.chat ? write_chat(json, choice, tokens, tokenizer)
+              : write_text(json, choice, tokens, tokenizer);
 }
 
 }  // namespace weft::serve
