@@ -72,7 +72,8 @@ TEST(Answer, GoesOnInATextOrBeginsOne) {
                                                     "words");
   const auto answered = [&](std::vector<text::TokenId> before) {
     Answer answer(tokenizer, {}, before);
-    std::string all = answer.add(1) + answer.add(2) + answer.add(0);
+    std::string all;
+    for (const text::TokenId id : {1, 2, 0}) all += answer.add(id);
     return all + answer.finish();
   };
   EXPECT_EQ(answered({}), "bc a");
