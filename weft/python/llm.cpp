@@ -58,43 +58,40 @@ void set_sampling(llm::Request& request, nb::handle value) {
 using llm::Sampling;
 constexpr OptionRow kOptions[] = {
     {"max_tokens",
-     [](llm::Request& r, nb::handle value) {
-  r.max_tokens = nb::cast<int64_t>(value); }},
+     [](llm::Request& r, nb::handle value) { r.max_tokens = nb::cast<int64_t>(value); }},
     {"stop",
-     [](llm::Request& r, nb::handle value) {
-  r.stop = nb::cast<std::vector<std::string>>(value); }},
+     [](llm::Request& r, nb::handle value) { r.stop = nb::cast<std::vector<std::string>>(value); }},
     {"stop_tokens",
      [](llm::Request& r, nb::handle value) {
-  r.stop_tokens = token_ids(nb::cast<std::vector<int64_t>>(value));
+       r.stop_tokens = token_ids(nb::cast<std::vector<int64_t>>(value));
      }},
     {"min_tokens",
-     [](llm::Request& r, nb::handle value) {
-  r.min_tokens = nb::cast<int64_t>(value); }},
-    {"ignore_end", [llm::Request& r, nb::handle value) {
-  r.ignore_end = nb::cast<bool>(value); }},
+     [](llm::Request& r, nb::handle value) { r.min_tokens = nb::cast<int64_t>(value); }},
+    {"ignore_end", [](llm::Request& r, nb::handle value) { r.ignore_end = nb::cast<bool>(value); }},
     {"json_schema",
      [](llm::Request& r, nb::handle value) {
-  r.grammar = std::make_shared<const llm::Grammar>(llm::Grammar::from_json_schema(json_of(value)));
+       r.grammar =
+           std::make_shared<const llm::Grammar>(llm::Grammar::from_json_schema(json_of(value)));
      }},
     {"grammar",
      [](llm::Request& r, nb::handle value) {
-  r.grammar =
-      std::make_shared<const llm::Grammar>(llm::Grammar::from_gbnf(nb::cast<std::string>(value)));
+       r.grammar = std::make_shared<const llm::Grammar>(
+           llm::Grammar::from_gbnf(nb::cast<std::string>(value)));
      }},
     {"pattern",
      [](llm::Request& r, nb::handle value) {
-  r.grammar = std::make_shared<const llm::Grammar>(
-      llm::Grammar::from_pattern(nb::cast<std::string>(value)));
+       r.grammar = std::make_shared<const llm::Grammar>(
+           llm::Grammar::from_pattern(nb::cast<std::string>(value)));
      }},
     {"choices",
      [](llm::Request& r, nb::handle value) {
-  r.grammar = std::make_shared<const llm::Grammar>(
-      llm::Grammar::from_choices(nb::cast<std::vector<std::string>>(value)));
+       r.grammar = std::make_shared<const llm::Grammar>(
+           llm::Grammar::from_choices(nb::cast<std::vector<std::string>>(value)));
      }},
     {"logit_bias",
      [](llm::Request& r, nb::handle value) {
-  for (const auto& [id, bias] : nb::cast<std::map<int32_t, float>>(value))
-    r.sampling.logit_bias.emplace_back(id, bias);
+       for (const auto& [id, bias] : nb::cast<std::map<int32_t, float>>(value))
+         r.sampling.logit_bias.emplace_back(id, bias);
      }},
     {"temperature", set_sampling<&Sampling::temperature>},
     {"top_k", set_sampling<&Sampling::top_k>},
