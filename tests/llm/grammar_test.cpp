@@ -86,6 +86,35 @@ TEST(Grammar, ReadsGbnf) {
   }
 }
 
+TEST(Grammar, ReadsPatternsOfWholeAnswers) {
+  struct Row {
+    const char* pattern;
+    std::vector<const char*> in, out;
+  };
+  const Row kRows[] = {
+      {"[0-9]{3}-x?", {"123-", "123-x"}, {"12-", "123-xx", ""}},
+      {"^(yes|no \"or\" so)$", {"yes", "no \"or\" so"}, {"y", "no \\\"or\\\" so"}},
+      {"\\w+\\s\\S\\D", {"ab \"\\", "a\n\"x"}, {"ab", "a  x", "a bb1"}},
+      {".*\\t", {"\t", "a\"\\\t"}, {"a\n\t", "\\t"}},
+      {"[^a-c\"]+\\\\", {"x\n\\", "d\\"}, {"a\\", "\"\\", "x"}},
+  };
+  for (const auto& [pattern, in, out] : kRows) {
+    const Grammar g = Grammar::from_pattern(pattern);
+    for (const char* text : in) EXPECT_TRUE(takes(g, text)) << pattern << ": " << text;
+    for (const char* text : out) EXPECT_FALSE(takes(g, text)) << pattern << ": " << text;
+  }
+  EXPECT_THROW(Grammar::from_pattern("(?<=a)b"), Error);
+  EXPECT_THROW(Grammar::from_pattern("\xff"), Error);
+}
+
+TEST(Grammar, ReadsChoices) {
+  const std::vector<std::string> choices = {"yes", "no \"or\"\n\\so", "caf\xc3\xa9"};
+  const Grammar g = Grammar::from_choices(choices);
+  for (const std::string& one : choices) EXPECT_TRUE(takes(g, one)) << one;
+  for (const char* text : {"", "ye", "yesno"}) EXPECT_FALSE(takes(g, text)) << text;
+  EXPECT_THROW(Grammar::from_choices({}), Error);
+}
+
 TEST(Grammar, SaysWhatIsNoGbnf) {
   const std::pair<std::string, const char*> kRows[] = {
       {"root = \"a\"", "1:6: expected '::='"},

@@ -1,11 +1,14 @@
 // Many requests out of one model.
+#include <algorithm>
 #include <cinttypes>
+#include <cmath>
 #include <cstdio>
 
 #include "tests/llm/tiny_models.h"
 #include "weft/base/context.h"
 #include "weft/base/resident_memory.h"
 #include "weft/io/host_memory.h"
+#include "weft/llm/grammar.h"
 #include "weft/llm/interleaved.h"
 #include "weft/run/realize.h"
 #include "weft/run/stats.h"
@@ -162,6 +165,80 @@ TEST_F(Models, StopTexts) {
   const Result got = run(m)[cut];
   EXPECT_EQ(got.finish, Finish::Stop);
   EXPECT_EQ(got.text, text.substr(0, text.find(stop)));
+}
+
+/// Of the logits of all: the model's distribution.
+double logprob(std::span<const float> logits, TokenId id) {
+  double sum = 0;
+  for (const float x : logits) sum += std::exp(static_cast<double>(x));
+  return static_cast<double>(logits[static_cast<size_t>(id)]) - std::log(sum);
+}
+
+TEST_F(Models, ProbabilitiesOfAPrompt) {
+  Model m = model({.context = 256, .slots = 2});
+  std::vector<TokenId> prompt;
+  for (int i = 0; i < 150; ++i) prompt.push_back(3 + 7 * i % 300);
+  const std::vector<float> logits = m.logits(prompt);
+  Request r = request(prompt, 0);
+  r.prompt_logprobs = 2;
+  for (int again = 0; again < 2; ++again) {  // also where a slot holds it
+    m.submit(r);
+    std::vector<GeneratedToken> got;
+    while (!m.idle())
+      for (Progress& p : m.step()) {
+        EXPECT_EQ(p.tokens.size(), 0U);
+        EXPECT_EQ(p.finish, Finish::Length);
+        got = std::move(p.prompt);
+      }
+    ASSERT_EQ(got.size(), prompt.size());
+    EXPECT_TRUE(std::isnan(got[0].token.logprob));
+    for (size_t i = 1; i < got.size(); ++i) {
+      EXPECT_EQ(got[i].token.id, prompt[i]);
+      const double wanted = logprob(std::span(logits).subspan((i - 1) * 320, 320), prompt[i]);
+      EXPECT_NEAR(static_cast<double>(got[i].token.logprob), wanted, 1e-4) << i;
+      ASSERT_EQ(got[i].alternatives.size(), 2U);
+      EXPECT_GE(got[i].alternatives[0].logprob, got[i].token.logprob);
+    }
+  }
+  r = request(prompt, 1);
+  m.submit(r);
+  EXPECT_EQ(m.step().at(0).reused_tokens, 149);
+  r.reuse_prefix = false;
+  m.submit(r);
+  std::vector<Progress> all;
+  while (all.empty()) all = m.step();
+  EXPECT_EQ(all.at(0).reused_tokens, 0);
+}
+
+TEST_F(Models, StopTokensAndTheLeastLength) {
+  Model m = model({.context = 128});
+  Request r = request({4, 5, 6}, 20, 3);
+  const RequestId whole = m.submit(r);
+  const std::vector<TokenId> tokens = run(m)[whole].tokens;
+  r.stop_tokens = {tokens[5]};
+  const RequestId cut = m.submit(r);
+  const Result got = run(m)[cut];
+  EXPECT_EQ(got.finish, Finish::Stop);
+  EXPECT_EQ(got.tokens.back(), tokens[5]);
+  EXPECT_LE(got.tokens.size(), 6U);
+  r.min_tokens = 12;
+  const RequestId longer = m.submit(r);
+  const std::vector<TokenId> least = run(m)[longer].tokens;
+  EXPECT_GE(least.size(), 12U);
+  const auto end = std::ranges::find(least, tokens[5]) - least.begin();
+  EXPECT_GE(end, 12);
+  r.min_tokens = 21;
+  expect_refused(m, r, "llm.sampling", "min_tokens is 21");
+  r.min_tokens = 0;
+  r.stop_tokens = {320};
+  expect_refused(m, r, "llm.sampling", "token 320 shall end the answer");
+  // A grammar's end comes first.
+  r = request({4, 5, 6}, 20, 3);
+  r.ignore_end = false;
+  r.min_tokens = 12;
+  r.grammar = std::make_shared<const Grammar>(Grammar::from_gbnf("root ::= [a-z] [a-z]"));
+  const RequestId short_one = m.submit(r);
+  EXPECT_EQ(run(m)[short_one].finish, Finish::Stop);
 }
 
 TEST_F(Models, Embeddings) {

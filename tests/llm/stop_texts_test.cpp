@@ -1,4 +1,4 @@
-#include "weft/llm/stop_texts.h"
+#include "weft/llm/answer.h"
 
 #include <gtest/gtest.h>
 
@@ -58,6 +58,27 @@ TEST(StopTexts, GivesWhatIsBeforeTheFirstHoweverItIsCut) {
       return text.substr(given.size()).starts_with(stop);
     }));
   }
+}
+
+// Llama 2's way: a space in front of all words, and none where a text begins.
+TEST(Answer, GoesOnInATextOrBeginsOne) {
+  const auto tokenizer = text::Tokenizer::from_json(R"({
+      "model": {"type": "BPE", "vocab": {"▁a": 0, "▁b": 1, "c": 2, "<s>": 3}, "merges": []},
+      "added_tokens": [{"id": 3, "content": "<s>", "special": true, "single_word": false,
+                        "lstrip": false, "rstrip": false, "normalized": false}],
+      "decoder": {"type": "Sequence", "decoders": [
+          {"type": "Replace", "pattern": {"String": "▁"}, "content": " "}, {"type": "Fuse"},
+          {"type": "Strip", "content": " ", "start": 1, "stop": 0}]}})",
+                                                    "words");
+  const auto answered = [&](std::vector<text::TokenId> before) {
+    Answer answer(tokenizer, {}, before);
+    std::string all;
+    for (const text::TokenId id : {1, 2, 0}) all += answer.add(id);
+    return all + answer.finish();
+  };
+  EXPECT_EQ(answered({}), "bc a");
+  EXPECT_EQ(answered({3, 0}), " bc a");
+  EXPECT_EQ(answered({3}), "bc a");
 }
 
 }  // namespace

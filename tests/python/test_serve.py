@@ -196,10 +196,10 @@ def test_completions(client):
     assert logprobs.tokens == ["a", "b"] and logprobs.token_logprobs == [-0.25] * 2
     tokens = client.completions.create(model="fake", prompt=[*b"SAY x"], best_of=1, logit_bias={"65": 1}, seed=1)
     assert tokens.choices[0].text == "x"
-    for more, why in (dict(suffix="y"), "behind a prompt"), (dict(best_of=3), "all 1 answers"):
-        with pytest.raises(openai.BadRequestError, match=why) as wrong:
-            client.completions.create(model="fake", prompt="SAY x", **more)
-        assert wrong.value.code == "unsupported_parameter"
+    assert len(client.completions.create(model="fake", prompt="SAY x", best_of=3, n=2).choices) == 2
+    with pytest.raises(openai.BadRequestError, match="behind a prompt") as wrong:
+        client.completions.create(model="fake", prompt="SAY x", suffix="y")
+    assert wrong.value.code == "unsupported_parameter"
 
 
 def test_embeddings(client):
@@ -272,3 +272,23 @@ def test_64_streams_at_once(client):
         return "".join(c.choices[0].delta.content or "" for c in ask(client, f"SAY stream {i}", stream=True))
     with concurrent.futures.ThreadPoolExecutor(64) as pool:
         assert list(pool.map(one, range(64))) == [f"stream {i}" for i in range(64)]
+
+
+def test_a_prompts_own_probabilities(client):
+    """As lm-evaluation-harness asks for them."""
+    answer = client.completions.create(model="fake", prompt=[83, 65, 89, 32, 122], echo=True, logprobs=1, max_tokens=1,
+                                       extra_body={"stop_token_ids": [5], "min_tokens": 1})
+    choice = answer.choices[0]
+    assert choice.text == "SAY zz"
+    assert choice.logprobs.token_logprobs == [None] + [-0.5] * 4 + [-0.25]
+    assert choice.logprobs.top_logprobs[0] is None
+    for token, top in zip(choice.logprobs.tokens[1:], choice.logprobs.top_logprobs[1:]):
+        assert token == max(top, key=top.get)
+    assert [choice.text[at] for at in choice.logprobs.text_offset] == choice.logprobs.tokens
+    assert answer.usage.prompt_tokens_details.cached_tokens == 3
+
+
+def test_names_of_vllm(client):
+    for name, value in (("guided_choice", ["x", "y"]), ("guided_regex", "[xy]"), ("guided_json", {"type": "string"}),
+                        ("grammar", 'root ::= "x"'), ("structured_outputs", {"regex": "x"})):
+        assert ask(client, "SAY x", extra_body={name: value}).choices[0].message.content == "x"

@@ -1,6 +1,7 @@
 // Answer: a text as its tokens come, up to what stops it.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,8 +12,13 @@ namespace weft::llm {
 
 class Answer {
  public:
-  Answer(const text::Tokenizer& tokenizer, std::vector<std::string> stop)
-      : stream_(tokenizer), stop_(std::move(stop)) {}
+  /// `before`: the tokens whose text it goes on; none: it is a text of its own, before whose first
+  /// word some tokenizers drop the space.
+  Answer(const text::Tokenizer& tokenizer, std::vector<std::string> stop,
+         std::span<const text::TokenId> before = {})
+      : stream_(tokenizer), stop_(std::move(stop)) {
+    if (!before.empty()) stream_.step(before.back());
+  }
 
   /// What may be shown now; what could be the beginning of a stop text waits.
   std::string add(text::TokenId id) { return stop_.add(stream_.step(id)); }

@@ -67,6 +67,7 @@ ChatAnswer ChatSession::retry(OnText on_text, WantsStop wants_stop) {
 ChatAnswer ChatSession::answer(OnText on_text, WantsStop wants_stop) {
   ChatAnswer answer;
   Request request;
+  request.continues = false;
   request.prompt = prompt(answer.forgotten);
   request.max_tokens = max_tokens_;
   request.sampling = sampling_;

@@ -38,10 +38,16 @@ struct Sampling {
 };
 
 struct Request {
-  std::vector<TokenId> prompt = {};    ///< not empty
-  int64_t max_tokens = -1;             ///< -1: as far as the context reaches
-  std::vector<std::string> stop = {};  ///< texts that end it; not part of the answer
-  bool ignore_end = false;             ///< goes on after the model's end-of-text tokens
+  std::vector<TokenId> prompt = {};       ///< not empty
+  int64_t max_tokens = -1;                ///< -1: as far as the context reaches
+  std::vector<std::string> stop = {};     ///< texts that end it; not part of the answer
+  std::vector<TokenId> stop_tokens = {};  ///< that end it, too
+  bool ignore_end = false;                ///< goes on after the model's end-of-text tokens
+  int64_t min_tokens = 0;                 ///< before that none is drawn that would end it
+  /// Alternatives reported with every token of the prompt; -1: no probabilities of them.
+  int32_t prompt_logprobs = -1;
+  bool continues = true;     ///< the prompt's text, not a text of its own: words keep their space
+  bool reuse_prefix = true;  ///< begins behind what a slot still holds of the prompt
   Sampling sampling = {};
   std::shared_ptr<const Grammar> grammar = nullptr;  ///< that the answer follows (grammar.h)
 };
@@ -65,6 +71,10 @@ struct Progress {
   std::string text;  ///< whole characters; what may be the beginning of a stop text is held back
   Finish finish = Finish::None;
   std::string error;  ///< where it failed
+  /// With the first token: those of the prompt, where their probabilities are wanted. The first of
+  /// them follows nothing: its own is NaN.
+  std::vector<GeneratedToken> prompt = {};
+  int64_t reused_tokens = 0;  ///< with the first token: of the prompt, that were not computed again
 };
 
 /// Belongs to one thread; nothing happens but in step().

@@ -25,6 +25,11 @@ class Grammar {
   static Grammar from_gbnf(std::string_view text);
   /// Errors: llm.schema, json.format.
   static Grammar from_json_schema(std::string_view schema);
+  /// A regular expression (ECMA 262) that the whole of an answer matches. Error: llm.schema, for
+  /// what looks around or back, and what is not UTF-8.
+  static Grammar from_pattern(std::string_view pattern);
+  /// One of these texts. Error: llm.grammar, where there are none.
+  static Grammar from_choices(std::span<const std::string> choices);
 
  private:
   friend class GrammarBuilder;

@@ -5,6 +5,7 @@
 #include "weft/base/error.h"
 #include "weft/base/utf8.h"
 #include "weft/llm/grammar_parts.h"
+#include "weft/llm/json_pattern.h"
 
 namespace weft::llm {
 
@@ -233,6 +234,19 @@ Grammar Grammar::from_gbnf(std::string_view text) { return GbnfParser(text).pars
 
 Grammar Grammar::from_json_schema(std::string_view schema) {
   return from_gbnf(json_schema_gbnf(schema));
+}
+
+Grammar Grammar::from_pattern(std::string_view pattern) {
+  if (!is_utf8(pattern)) fail_runtime("llm.schema", "the pattern is not UTF-8");
+  return from_gbnf("root ::= " + gbnf_pattern(pattern, PatternText::Plain));
+}
+
+Grammar Grammar::from_choices(std::span<const std::string> choices) {
+  if (choices.empty()) fail_runtime("llm.grammar", "there are no texts to choose from");
+  std::string all;
+  for (const std::string& choice : choices)
+    all += (all.empty() ? "root ::= " : " | ") + gbnf_literal(choice);
+  return from_gbnf(all);
 }
 
 }  // namespace weft::llm

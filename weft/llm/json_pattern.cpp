@@ -85,7 +85,8 @@ const Ranges kNoSpace = {{'!', '!'}, {'#', '['}, {']', '~'}};
 
 class PatternParser {
  public:
-  explicit PatternParser(std::string_view pattern) : text_(pattern) {}
+  PatternParser(std::string_view pattern, PatternText text)
+      : text_(pattern), json_(text == PatternText::Json) {}
 
   std::string parse() {
     std::string all = alternatives(true);
@@ -180,10 +181,13 @@ class PatternParser {
       if (current() != letter) continue;
       ++at_;
       set.insert(set.end(), ranges->begin(), ranges->end());
+      if (!json_ && (letter == 'D' || letter == 'W' || letter == 'S'))
+        set.insert(set.end(), {{'"', '"'}, {'\\', '\\'}});
       return true;
     }
     if (!take('s')) return false;
     set.emplace_back(' ', ' ');
+    if (!json_) set.emplace_back('\t', '\r');
     return true;
   }
 
@@ -254,7 +258,7 @@ class PatternParser {
         append_range(plain, {from, end - 1});
       };
       for (char32_t c = low; c <= std::min<char32_t>(high, 0x7f); ++c) {
-        if (c >= 0x20 && c != '"' && c != '\\') continue;
+        if (!json_ || (c >= 0x20 && c != '"' && c != '\\')) continue;
         flush(c);
         from = c + 1;
         escaped += " | " + gbnf_literal(c < 0x20 ? strformat("\\u{:04x}", static_cast<uint32_t>(c))
@@ -268,19 +272,23 @@ class PatternParser {
   }
 
   /// One character that is not of the set and needs no escape; no line's end, for `.`.
-  static std::string outside(const Ranges& set) {
-    std::string out = "[^\\x00-\\x1f\\\"\\\\\\x7f-\\u00a0\\u2028\\u2029";
+  std::string outside(const Ranges& set) const {
+    std::string out = json_ ? "[^\\x00-\\x1f\\\"\\\\\\x7f-\\u00a0\\u2028\\u2029" : "[^";
+    if (!json_ && set.empty()) out += "\\n\\r\\u2028\\u2029";
     for (const Range& range : set) append_range(out, range);
     return out + "]";
   }
 
   std::string_view text_;
+  bool json_;
   size_t at_ = 0;
   int depth_ = 0;
 };
 
 }  // namespace
 
-std::string gbnf_pattern(std::string_view pattern) { return PatternParser(pattern).parse(); }
+std::string gbnf_pattern(std::string_view pattern, PatternText text) {
+  return PatternParser(pattern, text).parse();
+}
 
 }  // namespace weft::llm

@@ -11,8 +11,9 @@ namespace weft::llm {
 std::string gbnf_literal(std::string_view text);
 /// Integers from least to most, as JSON writes them.
 std::string gbnf_integers(int64_t least, int64_t most);
-/// What is within the quotes of a JSON string that matches an ECMA 262 pattern: not all such
-/// strings, but enough. Error: llm.schema, for what looks around or back.
-std::string gbnf_pattern(std::string_view pattern);
+enum class PatternText : uint8_t { Json, Plain };  ///< within the quotes of a JSON string; as it is
+/// Texts that match an ECMA 262 pattern from their beginning to their end: not all of them, but
+/// enough. Error: llm.schema, for what looks around or back.
+std::string gbnf_pattern(std::string_view pattern, PatternText text = PatternText::Json);
 
 }  // namespace weft::llm

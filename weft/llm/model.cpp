@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "weft/base/error.h"
 #include "weft/io/host_memory.h"
@@ -20,7 +21,14 @@ struct Model::Running {
   Answer answer;
   DraftPace pace;
   int64_t generated = 0;
-  std::optional<TokenId> last;  // drawn, and not yet behind the others in the slot
+  std::optional<TokenId> last;              // drawn, and not yet behind the others in the slot
+  int64_t reused = 0;                       // of the prompt
+  std::vector<GeneratedToken> prompt = {};  // whose probabilities are known
+  std::vector<uint64_t> allowed = {};
+
+  bool stops_at(TokenId token) const {
+    return std::ranges::find(request.stop_tokens, token) != request.stop_tokens.end();
+  }
 };
 
 struct Model::Slot {
@@ -35,6 +43,8 @@ struct Model::Slot {
 namespace {
 
 constexpr int64_t kMostGuesses = Stepper::kMostRowTokens - 1;  // behind the token drawn last
+/// Of a prompt in a step that gives the logits of all of them: 64 MB where a vocabulary is large.
+constexpr int64_t kMostReported = 64;
 
 size_t common_prefix(std::span<const TokenId> a, std::span<const TokenId> b) {
   const size_t most = std::min(a.size(), b.size());
@@ -170,6 +180,14 @@ RequestId Model::submit(Request request) {
     fail("llm.sampling",
          "max_tokens is {}; it has to be -1 (as far as the context reaches) or more",
          request.max_tokens);
+  if (request.min_tokens < 0 ||
+      (request.max_tokens >= 0 && request.min_tokens > request.max_tokens))
+    fail("llm.sampling", "min_tokens is {}; it has to be 0 or more, and at most max_tokens ({})",
+         request.min_tokens, request.max_tokens);
+  for (const TokenId id : request.stop_tokens)
+    if (id < 0 || id >= config().vocabulary)
+      fail("llm.sampling", "token {} shall end the answer, and is none of the model's {}", id,
+           config().vocabulary);
   if (request.grammar && !vocabulary_)
     vocabulary_ = std::make_shared<const GrammarVocabulary>(tokenizer_, end_tokens_);
   if (static_cast<int64_t>(waiting_.size()) >= queue_)
@@ -210,12 +228,15 @@ void Model::admit() {
     const std::vector<TokenId>& prompt = next.request.prompt;
     size_t common = std::min(common_prefix(slot->held, prompt), prompt.size() - 1);
     // What is held was computed in other parts than this prompt is when nobody came before.
-    if (stepper_->goes_apart() || !stepper_->can_go_on(slot->number, static_cast<int64_t>(common)))
+    if (stepper_->goes_apart() || !next.request.reuse_prefix || next.request.prompt_logprobs >= 0 ||
+        !stepper_->can_go_on(slot->number, static_cast<int64_t>(common)))
       common = 0;
     slot->held.resize(common);
     counts_.reused_tokens += static_cast<int64_t>(common);
     const Sampling sampling = next.request.sampling;
-    Answer answer(tokenizer_, next.request.stop);
+    Answer answer(
+        tokenizer_, next.request.stop,
+        next.request.continues ? std::span<const TokenId>(prompt) : std::span<const TokenId>());
     std::optional<GrammarMatcher> grammar;
     if (next.request.grammar) grammar.emplace(next.request.grammar, vocabulary_);
     slot->running = std::make_unique<Running>(Running{next.id,
@@ -225,7 +246,8 @@ void Model::admit() {
                                                       std::move(answer),
                                                       DraftPace(draft_tokens_),
                                                       0,
-                                                      {}});
+                                                      {},
+                                                      static_cast<int64_t>(common)});
   }
 }
 
@@ -257,23 +279,40 @@ void Model::prompt_step(std::vector<Progress>& all) {
     if (slot->in_prompt() && (first == nullptr || slot->running->id < first->running->id))
       first = slot.get();
   if (first == nullptr) return;
-  const std::span<const TokenId> prompt = first->running->request.prompt;
+  Running& r = *first->running;
+  const std::span<const TokenId> prompt = r.request.prompt;
   const auto start = static_cast<int64_t>(first->held.size());
-  const int64_t count = stepper_->part(start, static_cast<int64_t>(prompt.size()) - start);
+  const bool reports = r.request.prompt_logprobs >= 0;
+  const int64_t left = static_cast<int64_t>(prompt.size()) - start;
+  const int64_t count = stepper_->part(start, reports ? std::min(left, kMostReported) : left);
   const StepRow row{first->number, start,
                     prompt.subspan(static_cast<size_t>(start), static_cast<size_t>(count))};
   try {
-    const std::vector<float> logits = stepper_->run(std::span(&row, 1));
+    const std::vector<float> logits =
+        stepper_->run(std::span(&row, 1), reports ? Give::AllLogits : Give::LastLogits);
+    if (reports) report_prompt(r, logits);
     first->held.insert(first->held.end(), row.tokens.begin(), row.tokens.end() - 1);
     counts_.prompt_tokens += count;
     ++counts_.steps;
     if (first->held.size() + 1 < prompt.size())
       first->held.push_back(row.tokens.back());
     else
-      answer(*first, row.tokens.last(1), logits, all);
+      answer(*first, row.tokens.last(1),
+             std::span(logits).last(static_cast<size_t>(config().vocabulary)), all);
   } catch (const Error& e) {
     fail_running(std::span(&first, 1), e.message(), all);
   }
+}
+
+/// What the logits of a prompt's next tokens say of those behind them.
+void Model::report_prompt(Running& r, std::span<const float> logits) const {
+  const auto width = static_cast<size_t>(config().vocabulary);
+  const std::vector<TokenId>& prompt = r.request.prompt;
+  if (r.prompt.empty())
+    r.prompt.push_back({{prompt.front(), std::numeric_limits<float>::quiet_NaN()}, {}});
+  for (; logits.size() >= width && r.prompt.size() < prompt.size(); logits = logits.subspan(width))
+    r.prompt.push_back(
+        reported(logits.first(width), prompt[r.prompt.size()], r.request.prompt_logprobs));
 }
 
 int64_t Model::most_guesses(Slot& slot, int64_t requests, int64_t last_start) const {
@@ -342,6 +381,10 @@ void Model::answer(Slot& slot, std::span<const TokenId> tokens, std::span<const 
                    std::vector<Progress>& all) {
   const auto width = static_cast<size_t>(config().vocabulary);
   Progress progress{slot.running->id, {}, "", Finish::None, ""};
+  if (slot.running->generated == 0) {
+    progress.prompt = std::move(slot.running->prompt);
+    progress.reused_tokens = slot.running->reused;
+  }
   size_t held = 0;  // of the guesses
   try {
     const auto draw = [&] {
@@ -360,20 +403,38 @@ void Model::answer(Slot& slot, std::span<const TokenId> tokens, std::span<const 
   all.push_back(std::move(progress));
 }
 
+/// A bit for each token that may come next; empty: all may.
+std::span<const uint64_t> Model::allowed(Running& r) const {
+  std::span<const uint64_t> given;
+  if (r.grammar) given = r.grammar->allowed();
+  if (r.generated >= r.request.min_tokens) return given;
+  r.allowed.assign(given.begin(), given.end());
+  if (given.empty()) r.allowed.assign(static_cast<size_t>(config().vocabulary + 63) / 64, ~0ULL);
+  const auto refuse = [&](TokenId id) {
+    const auto word = static_cast<size_t>(id) / 64;
+    if (word < r.allowed.size()) r.allowed[word] &= ~(1ULL << id % 64);
+  };
+  for (const TokenId id : r.request.stop_tokens) refuse(id);
+  if (!r.request.ignore_end) std::ranges::for_each(end_tokens_, refuse);
+  // A grammar's end comes before the least length.
+  const bool none = std::ranges::all_of(r.allowed, [](uint64_t word) { return word == 0; });
+  return none ? given : std::span<const uint64_t>(r.allowed);
+}
+
 /// False: that was the last one.
 bool Model::take(Slot& slot, std::span<const float> logits, Progress& progress) {
   Running& r = *slot.running;
   if (r.request.max_tokens == 0) return end(slot, progress, Finish::Length);
   const GeneratedToken token =
-      r.sampler.sample(logits, slot.held, r.request.prompt.size(),
-                       r.grammar ? r.grammar->allowed() : std::span<const uint64_t>{});
+      r.sampler.sample(logits, slot.held, r.request.prompt.size(), allowed(r));
   const TokenId id = token.token.id;
   if (r.grammar) r.grammar->accept(id);
   ++r.generated;
   ++counts_.generated_tokens;
   r.last = id;
   progress.tokens.push_back(token);
-  if (is_end(id) && !r.request.ignore_end) return end(slot, progress, Finish::Stop);
+  if ((is_end(id) && !r.request.ignore_end) || r.stops_at(id))
+    return end(slot, progress, Finish::Stop);
   progress.text += r.answer.add(id);
   const bool full = static_cast<int64_t>(slot.held.size()) >= context_;
   if (r.answer.stopped() || (r.grammar && r.grammar->finished()))

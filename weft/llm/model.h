@@ -103,6 +103,8 @@ class Model final : public Generator {
   int64_t most_guesses(Slot& slot, int64_t requests, int64_t last_start) const;
   void answer(Slot& slot, std::span<const TokenId> tokens, std::span<const float> logits,
               std::vector<Progress>& all);
+  void report_prompt(Running& r, std::span<const float> logits) const;
+  std::span<const uint64_t> allowed(Running& r) const;
   bool take(Slot& slot, std::span<const float> logits, Progress& progress);
   bool end(Slot& slot, Progress& progress, Finish why);
   void fail_running(std::span<Slot* const> slots, const std::string& why,

@@ -65,8 +65,7 @@ GeneratedToken Sampler::sample(std::span<const float> logits, std::span<const To
       result.token.id = draw(uniform, sampling_.temperature);
     }
   }
-  report(logits, result);
-  return result;
+  return reported(logits, result.token.id, sampling_.logprobs);
 }
 
 void Sampler::adjust(std::span<const TokenId> tokens, size_t prompt_size,
@@ -242,9 +241,10 @@ TokenId Sampler::mirostat(double uniform) {
   return id;
 }
 
-/// The model's own distribution, where it is asked for.
-void Sampler::report(std::span<const float> logits, GeneratedToken& token) const {
-  if (sampling_.logprobs < 0) return;
+/// Of the model's own distribution.
+GeneratedToken reported(std::span<const float> logits, TokenId id, int32_t alternatives) {
+  GeneratedToken token{{id, 0}, {}};
+  if (alternatives < 0) return token;
   float most = kImpossible;
   for (const float x : logits) most = x > most ? x : most;
   double sum = 0;
@@ -254,12 +254,12 @@ void Sampler::report(std::span<const float> logits, GeneratedToken& token) const
   const auto log_probability = [&](size_t i) {
     return std::isnan(logits[i]) ? kImpossible : logits[i] - log_sum;
   };
-  token.token.logprob = log_probability(static_cast<size_t>(token.token.id));
+  token.token.logprob = log_probability(static_cast<size_t>(id));
   std::vector<TokenProbability>& best = token.alternatives;
   const auto before = [](const TokenProbability& a, const TokenProbability& b) {
     return a.logprob != b.logprob ? a.logprob > b.logprob : a.id < b.id;
   };
-  const auto most_wanted = static_cast<size_t>(sampling_.logprobs);
+  const auto most_wanted = static_cast<size_t>(alternatives);
   for (size_t i = 0; i < logits.size() && most_wanted > 0; ++i) {
     const TokenProbability p{static_cast<TokenId>(i), log_probability(i)};
     if (best.size() == most_wanted && !before(p, best.front())) continue;
@@ -271,6 +271,7 @@ void Sampler::report(std::span<const float> logits, GeneratedToken& token) const
     std::push_heap(best.begin(), best.end(), before);
   }
   std::sort_heap(best.begin(), best.end(), before);
+  return token;
 }
 
 // The rotations and the key schedule's constant are the paper's (table 2 and section 2.2).

@@ -12,6 +12,9 @@ namespace weft::llm {
 /// Errors: llm.sampling, for options outside their range or ids outside the vocabulary.
 void check_sampling(const Sampling& sampling, size_t vocabulary);
 
+/// A token's probability and the likeliest `alternatives` beside it (-1: neither).
+GeneratedToken reported(std::span<const float> logits, TokenId id, int32_t alternatives);
+
 /// What a request draws with. The steps, in llama.cpp's default order: logit bias, what is allowed,
 /// penalties, top-k, typical, top-p, min-p, temperature, draw; where the temperature is 0 the
 /// likeliest after the penalties, of equals the one with the lowest id. The draw number i of a seed
@@ -46,7 +49,6 @@ class Sampler {
   void min_p();
   TokenId draw(double uniform, float temperature);
   TokenId mirostat(double uniform);
-  void report(std::span<const float> logits, GeneratedToken& token) const;
 
   Sampling sampling_;
   float surprise_limit_;       // Mirostat's mu

@@ -61,6 +61,12 @@ constexpr OptionRow kOptions[] = {
      [](llm::Request& r, nb::handle value) { r.max_tokens = nb::cast<int64_t>(value); }},
     {"stop",
      [](llm::Request& r, nb::handle value) { r.stop = nb::cast<std::vector<std::string>>(value); }},
+    {"stop_tokens",
+     [](llm::Request& r, nb::handle value) {
+       r.stop_tokens = token_ids(nb::cast<std::vector<int64_t>>(value));
+     }},
+    {"min_tokens",
+     [](llm::Request& r, nb::handle value) { r.min_tokens = nb::cast<int64_t>(value); }},
     {"ignore_end", [](llm::Request& r, nb::handle value) { r.ignore_end = nb::cast<bool>(value); }},
     {"json_schema",
      [](llm::Request& r, nb::handle value) {
@@ -71,6 +77,16 @@ constexpr OptionRow kOptions[] = {
      [](llm::Request& r, nb::handle value) {
        r.grammar = std::make_shared<const llm::Grammar>(
            llm::Grammar::from_gbnf(nb::cast<std::string>(value)));
+     }},
+    {"pattern",
+     [](llm::Request& r, nb::handle value) {
+       r.grammar = std::make_shared<const llm::Grammar>(
+           llm::Grammar::from_pattern(nb::cast<std::string>(value)));
+     }},
+    {"choices",
+     [](llm::Request& r, nb::handle value) {
+       r.grammar = std::make_shared<const llm::Grammar>(
+           llm::Grammar::from_choices(nb::cast<std::vector<std::string>>(value)));
      }},
     {"logit_bias",
      [](llm::Request& r, nb::handle value) {

@@ -12,21 +12,37 @@
 
 namespace weft::serve {
 
+/// Of an answer's tokens: the mean of their probabilities' logarithms.
+class Likelihood {
+ public:
+  void add(double logprob) {
+    sum_ += logprob;
+    ++count_;
+  }
+  double mean() const { return count_ == 0 ? 0 : sum_ / count_; }
+
+ private:
+  double sum_ = 0, count_ = 0;
+};
+
 /// One of the answers to a request.
 struct Choice {
   Ticket ticket = 0;
   size_t index = 0;
   AnswerParts parts;
   text::DecodeStream spelled;  ///< of its tokens, as probabilities list them
+  text::DecodeStream plain;    ///< and without special ones, as its text has them
   std::string content = {}, reasoning = {};
   std::vector<ToolCall> calls = {};
   std::vector<llm::GeneratedToken> tokens = {};  ///< where probabilities are wanted
-  size_t text_offset = 0;                        ///< of the next token among them
-  std::string_view finish = {};                  ///< the reason; empty: it goes on
+  size_t text_offset = 0;  ///< of the next token among them, in characters of the text
+  Likelihood likelihood = {};
+  std::string_view finish = {};  ///< the reason; empty: it goes on
 };
 
 struct Usage {
   size_t prompt = 0, completion = 0;
+  size_t cached = 0;  ///< of the prompt, that were there before
 };
 
 struct StreamEvent {

@@ -20,6 +20,10 @@ void begin_object(JsonWriter& json, const CompletionHead& head, bool chunk) {
 
 void write_usage(JsonWriter& json, const Usage& usage) {
   json.begin_object().field("prompt_tokens", usage.prompt);
+  json.key("prompt_tokens_details")
+      .begin_object()
+      .field("cached_tokens", usage.cached)
+      .end_object();
   json.field("completion_tokens", usage.completion);
   json.field("total_tokens", usage.prompt + usage.completion).end_object();
 }
@@ -94,7 +98,7 @@ AnswerForm::Events CompletionForm::begin(Choices& choices) {
   Events events;
   for (Choice& choice : choices) {
     if (head_.chat) events.push_back({role_chunk(choice)});
-    if (choice.content.empty()) continue;
+    if (choice.content.empty() || head_.logprobs) continue;  // with its probabilities
     const AnswerPart echo{AnswerPart::Kind::Content, choice.content};
     for (StreamEvent& event : part(choice, &echo, {})) events.push_back(std::move(event));
   }

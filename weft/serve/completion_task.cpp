@@ -1,5 +1,6 @@
 #include "weft/serve/completion_task.h"
 
+#include <algorithm>
 #include <ctime>
 
 #include "weft/base/format.h"
@@ -17,8 +18,8 @@ using Seconds = std::chrono::duration<double>;
 
 std::vector<std::string> names_of(const CompletionRequest& request) {
   std::vector<std::string> names;
-  if (request.tool_choice.kind != ToolChoice::Kind::None)
-    for (const Tool& tool : request.tools) names.push_back(tool.name);
+  for (const Tool& tool : request.tools)
+    if (request.tool_choice.may_call(tool.name)) names.push_back(tool.name);
   return names;
 }
 
@@ -100,15 +101,21 @@ void CompletionTask::add_choices() {
 void CompletionTask::add_choices_of(std::vector<llm::TokenId> prompt, const std::string& echo) {
   usage_.prompt += prompt.size();
   const uint64_t seed = request_.has_seed ? request_.request.sampling.seed : service_.new_seed();
-  for (int64_t i = 0; i < request_.n; ++i) {
+  for (int64_t i = 0; i < request_.written(); ++i) {
     llm::Request request = request_.request;
     request.prompt = prompt;
+    request.continues = !request_.chat();
     request.sampling.seed = seed + static_cast<uint64_t>(i);
     to_submit_.push_back(std::move(request));
     choices_.push_back({.index = choices_.size(),
                         .parts = AnswerParts(names_of(request_), begun_),
                         .spelled = text::DecodeStream(service_.model().tokenizer, false),
+                        .plain = text::DecodeStream(service_.model().tokenizer),
                         .content = echo});
+    // Probabilities list an answer's tokens as its text has them.
+    if (request_.chat() || prompt.empty() || (request_.echo && request_.logprobs)) continue;
+    choices_.back().spelled.step(prompt.back());
+    choices_.back().plain.step(prompt.back());
   }
 }
 
@@ -179,9 +186,25 @@ void CompletionTask::add_part(Choice& choice, AnswerPart& part) {
   }
 }
 
+/// The prompt, where its probabilities are told with it.
+void CompletionTask::add_prompt(Choice& choice, llm::Progress& progress) {
+  if (progress.prompt.empty()) return;
+  const AnswerPart echo{AnswerPart::Kind::Content, choice.content};
+  if (request_.stream)
+    send(form_->part(choice, &echo, progress.prompt));
+  else
+    choice.tokens = std::move(progress.prompt);
+}
+
 void CompletionTask::on_progress(Choice& choice, llm::Progress& progress) {
   if (progress.finish == llm::Finish::Failed)
     return fail({500, "server_error", "", progress.error});
+  // Of the answers to one prompt the first one says what was there before.
+  if (choice.index % static_cast<size_t>(request_.written()) == 0)
+    usage_.cached += static_cast<size_t>(progress.reused_tokens);
+  add_prompt(choice, progress);
+  for (const llm::GeneratedToken& token : progress.tokens)
+    choice.likelihood.add(static_cast<double>(token.token.logprob));
   if (!progress.tokens.empty()) note_time();
   usage_.completion += progress.tokens.size();
   service_.metrics().generated_tokens += progress.tokens.size();
@@ -208,9 +231,27 @@ void CompletionTask::on_finish(Choice& choice, const llm::Progress& progress) {
   if (++finished_ == choices_.size()) finish();
 }
 
+/// Of the answers to each prompt the n that are likeliest, token by token.
+void CompletionTask::keep_best() {
+  const auto written = static_cast<size_t>(request_.written()), n = static_cast<size_t>(request_.n);
+  if (written == n) return;
+  std::ranges::stable_sort(choices_, [&](const Choice& a, const Choice& b) {
+    const size_t prompt = a.index / written, other = b.index / written;
+    return prompt != other ? prompt < other : a.likelihood.mean() > b.likelihood.mean();
+  });
+  std::vector<Choice> best;
+  for (size_t i = 0; i < choices_.size(); ++i) {
+    if (i % written >= n) continue;
+    choices_[i].index = best.size();
+    best.push_back(std::move(choices_[i]));
+  }
+  choices_ = std::move(best);
+}
+
 void CompletionTask::finish() {
   service_.metrics().answers.add(Seconds(std::chrono::steady_clock::now() - since_).count());
   service_.count(route_of(request_), 200);
+  keep_best();
   if (!request_.stream) return exchange_->respond({200, form_->whole(choices_, usage_)});
   send(form_->end(usage_));
   exchange_->end_events();

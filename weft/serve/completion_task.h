@@ -26,6 +26,7 @@ class CompletionTask final : public Task, public std::enable_shared_from_this<Co
   void add_choices_of(std::vector<llm::TokenId> prompt, const std::string& echo);
   void submit();
   void on_started();
+  void add_prompt(Choice& choice, llm::Progress& progress);
   void on_progress(Choice& choice, llm::Progress& progress);
   std::vector<AnswerPart> parts_of(Choice& choice, const llm::Progress& progress);
   void add_part(Choice& choice, AnswerPart& part);
@@ -35,6 +36,7 @@ class CompletionTask final : public Task, public std::enable_shared_from_this<Co
     if (!request_.stream) return;
     for (const StreamEvent& event : events) exchange_->event(event.data, event.name);
   }
+  void keep_best();
   void finish();
   void leave();
 

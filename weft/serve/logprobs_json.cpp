@@ -1,7 +1,9 @@
 #include "weft/serve/logprobs_json.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include "weft/base/format.h"
 #include "weft/text/parts.h"
 
 namespace weft::serve {
@@ -41,13 +43,33 @@ void write_chat(JsonWriter& json, Choice& choice, const std::vector<llm::Generat
   json.end_array().key("refusal").null().end_object();
 }
 
-// Of the same text in two tokens the likelier one is listed.
-void write_top(JsonWriter& json, const llm::GeneratedToken& token,
+size_t characters(std::string_view text) {
+  return static_cast<size_t>(std::ranges::count_if(
+      text, [](char byte) { return (static_cast<unsigned char>(byte) & 0xc0) != 0x80; }));
+}
+
+// What a token adds to a text; of one that adds no character its bytes, as OpenAI writes them.
+std::string spell(text::DecodeStream& stream, llm::TokenId id, const text::Tokenizer& tokenizer) {
+  std::string text = stream.step(id);
+  if (!text.empty()) return text;
+  for (const char byte : bytes_of(tokenizer, id, ""))
+    text += strformat("\\x{:02x}", static_cast<unsigned char>(byte));
+  return "bytes:" + text;
+}
+
+// Of the same text in two tokens the likelier one is listed. Spelt as they would be in the place of
+// the one that is there, so that a client finds that among them.
+void write_top(JsonWriter& json, const llm::GeneratedToken& token, const text::DecodeStream& before,
                const text::Tokenizer& tokenizer) {
+  if (std::isnan(token.token.logprob)) {
+    json.null();
+    return;
+  }
   std::vector<std::string> seen;
   json.begin_object();
   for (const llm::TokenProbability& other : token.alternatives) {
-    const std::string text = piece(tokenizer, other.id);
+    text::DecodeStream stream = before;
+    const std::string text = spell(stream, other.id, tokenizer);
     if (std::find(seen.begin(), seen.end(), text) != seen.end()) continue;
     seen.push_back(text);
     json.field(text, static_cast<double>(other.logprob));
@@ -57,19 +79,22 @@ void write_top(JsonWriter& json, const llm::GeneratedToken& token,
 
 void write_text(JsonWriter& json, Choice& choice, const std::vector<llm::GeneratedToken>& tokens,
                 const text::Tokenizer& tokenizer) {
-  std::vector<std::string> texts;
+  text::DecodeStream before = choice.spelled;
   json.begin_object().key("tokens").begin_array();
   for (const llm::GeneratedToken& token : tokens)
-    json.value(texts.emplace_back(choice.spelled.step(token.token.id)));
+    json.value(spell(choice.spelled, token.token.id, tokenizer));
   json.end_array().key("token_logprobs").begin_array();
   for (const llm::GeneratedToken& token : tokens)
     json.value(static_cast<double>(token.token.logprob));
   json.end_array().key("top_logprobs").begin_array();
-  for (const llm::GeneratedToken& token : tokens) write_top(json, token, tokenizer);
+  for (const llm::GeneratedToken& token : tokens) {
+    write_top(json, token, before, tokenizer);
+    before.step(token.token.id);
+  }
   json.end_array().key("text_offset").begin_array();
-  for (const std::string& text : texts) {
+  for (const llm::GeneratedToken& token : tokens) {
     json.value(choice.text_offset);
-    choice.text_offset += text.size();
+    choice.text_offset += characters(choice.plain.step(token.token.id));
   }
   json.end_array().end_object();
 }

@@ -32,12 +32,36 @@ std::string read_chosen_tool(const Fields& function, const CompletionRequest& re
   return name;
 }
 
+bool ToolChoice::may_call(std::string_view tool) const {
+  if (kind == Kind::Named) return tool == name;
+  return kind != Kind::None &&
+         (allowed.empty() || std::ranges::find(allowed, tool) != allowed.end());
+}
+
+void read_allowed_tools(const Fields& fields, bool nested, CompletionRequest& request) {
+  const std::string mode = fields.text("mode", "auto");
+  if (mode != "auto" && mode != "required") fields.refuse("mode", "it has to be auto or required");
+  request.tool_choice.kind = mode == "auto" ? ToolChoice::Kind::Auto : ToolChoice::Kind::Required;
+  const JsonTree::Value tools = fields.array("tools", kMostTools);
+  if (tools.size() == 0) fields.refuse("tools", "it has to name at least one of tools");
+  for (const JsonTree::Value one : tools) {
+    const std::string path = fields.path("tools") + "[].";
+    const Fields tool(one, path);
+    request.tool_choice.allowed.push_back(
+        read_chosen_tool(nested ? Fields(tool["function"], path + "function.") : tool, request));
+  }
+}
+
 void read_tool_choice(const Fields& fields, CompletionRequest& request) {
   using Kind = ToolChoice::Kind;
   request.tool_choice.kind = request.tools.empty() ? Kind::None : Kind::Auto;
   if (!fields.has("tool_choice")) return;
   if (fields["tool_choice"].is_object()) {
     const Fields choice(fields["tool_choice"], "tool_choice.");
+    if (choice.text("type", "function") == "allowed_tools") {
+      const Fields allowed(choice["allowed_tools"], "tool_choice.allowed_tools.");
+      return read_allowed_tools(allowed, true, request);
+    }
     const Fields function(choice["function"], "tool_choice.function.");
     request.tool_choice = {Kind::Named, read_chosen_tool(function, request)};
     return;
@@ -160,11 +184,18 @@ void read_text_logprobs(const Fields& fields, CompletionRequest& request) {
   const int64_t top = fields.integer("logprobs", -1, 0, kMostLogprobs);
   request.logprobs = top >= 0;
   request.request.sampling.logprobs = static_cast<int32_t>(top);
-  if (request.logprobs && request.echo)
-    refuse_parameter("logprobs",
-                     "logprobs and echo are both given; a prompt's own probabilities are not "
-                     "computed",
-                     "unsupported_parameter");
+  if (request.echo) request.request.prompt_logprobs = static_cast<int32_t>(top);
+}
+
+void read_best_of(const Fields& fields, CompletionRequest& request) {
+  request.best_of = fields.integer("best_of", request.n, request.n, INT32_MAX);
+  if (request.best_of == request.n) return;
+  if (request.stream)
+    fields.refuse("best_of", strformat("with stream it has to be n ({}): which answers are the "
+                                       "best is known at their ends",
+                                       request.n));
+  int32_t& logprobs = request.request.sampling.logprobs;
+  logprobs = std::max(logprobs, 0);
 }
 
 void refuse_other_modalities(const Fields& fields) {
@@ -213,13 +244,15 @@ CompletionRequest parse_text_request(std::string_view body, const ServeLimits& l
   read_common(fields, limits, request);
   request.echo = fields.flag("echo", false);
   read_text_logprobs(fields, request);
-  if (fields.integer("best_of", request.n, request.n, INT32_MAX) != request.n)
-    refuse_unsupported(fields, "best_of", strformat("all {} answers are returned", request.n));
+  read_best_of(fields, request);
   request.prompts = read_prompts(fields, "prompt", limits.choices);
-  const size_t choices = request.prompts.size() * static_cast<size_t>(request.n);
+  const size_t choices = request.prompts.size() * static_cast<size_t>(request.written());
+  const std::string_view name = request.best_of > request.n ? "best_of" : "n";
   if (choices > limits.choices)
-    refuse_parameter("n", strformat("{} prompts and n = {} are {} answers; at most {} are given",
-                                    request.prompts.size(), request.n, choices, limits.choices));
+    refuse_parameter(
+        std::string(name),
+        strformat("{} prompts and {} = {} are {} answers; at most {} are given",
+                  request.prompts.size(), name, request.written(), choices, limits.choices));
   return request;
 }
 

@@ -1,6 +1,7 @@
 // Requests of OpenAI's API: JSON bodies to what is to be done. Reading one does nothing else.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,9 @@ struct ToolChoice {
   enum class Kind : uint8_t { None, Auto, Required, Named };
   Kind kind = Kind::None;
   std::string name;
+  std::vector<std::string> allowed = {};  ///< of the tools; empty: all
+
+  bool may_call(std::string_view tool) const;
 };
 
 /// A text, or what was tokens already.
@@ -46,11 +50,13 @@ struct CompletionRequest {
   std::vector<Prompt> prompts;     ///< of texts
   std::string answer_schema;       ///< JSON schema that an answer follows; empty: any text
   int64_t n = 1;
+  int64_t best_of = 0;  ///< above n: so many are written, and the likeliest n given
   bool stream = false, include_usage = false, echo = false, logprobs = false, has_seed = false;
   llm::Request request;  ///< without its prompt
   std::string repeated;  ///< of a response: members of JSON that its object repeats
 
-  bool chat() const { return api != Api::Text; }  ///< of messages
+  bool chat() const { return api != Api::Text; }            ///< of messages
+  int64_t written() const { return std::max(n, best_of); }  ///< answers to one prompt
 };
 
 struct EmbeddingRequest {

@@ -37,7 +37,7 @@ void write_array(JsonWriter& json, std::string_view name, const std::string& ele
 
 void write_usage(JsonWriter& json, const Usage& usage) {
   json.begin_object().field("input_tokens", usage.prompt);
-  json.key("input_tokens_details").begin_object().field("cached_tokens", 0).end_object();
+  json.key("input_tokens_details").begin_object().field("cached_tokens", usage.cached).end_object();
   json.field("output_tokens", usage.completion);
   json.key("output_tokens_details").begin_object().field("reasoning_tokens", 0).end_object();
   json.field("total_tokens", usage.prompt + usage.completion).end_object();

@@ -83,7 +83,9 @@ void read_tools(const Fields& fields, CompletionRequest& request) {
 void read_choice(const Fields& fields, CompletionRequest& request) {
   if (!fields["tool_choice"].is_object()) return read_tool_choice(fields, request);
   const Fields choice(fields["tool_choice"], "tool_choice.");
-  if (choice.text("type") != "function") choice.refuse("type", "it has to be function");
+  const std::string type = choice.text("type");
+  if (type == "allowed_tools") return read_allowed_tools(choice, false, request);
+  if (type != "function") choice.refuse("type", "it has to be function or allowed_tools");
   request.tool_choice = {ToolChoice::Kind::Named, read_chosen_tool(choice, request)};
 }
 
@@ -147,7 +149,8 @@ CompletionRequest parse_response_request(std::string_view body, const ServeLimit
       "model", "input", "instructions", "max_output_tokens", "temperature", "top_p", "stream",
       "stream_options", "tools", "tool_choice", "parallel_tool_calls", "text", "stop", "seed",
       "top_k", "min_p", "typical_p", "repetition_penalty", "presence_penalty", "frequency_penalty",
-      "logit_bias", "ignore_eos", "include", "top_logprobs",
+      "logit_bias", "ignore_eos", "include", "top_logprobs", "repeat_penalty", "repeat_last_n",
+      "mirostat", "mirostat_tau", "mirostat_eta", "stop_token_ids", "min_tokens", "cache_prompt",
       // Refused below, with what is there instead.
       "previous_response_id", "conversation", "background", "prompt",
       // Mean nothing here.

@@ -15,7 +15,7 @@ using llm::TokenId;
 
 constexpr int64_t kMostTokens = int64_t{1} << 31;
 constexpr int64_t kMostSeed = int64_t{1} << 53;  // what a JSON number holds
-constexpr size_t kMostStops = 16, kLongestStop = 256, kMostBiases = 1024;
+constexpr size_t kMostStops = 16, kLongestStop = 256, kMostBiases = 1024, kMostStopTokens = 256;
 
 struct NumberRow {
   std::string_view name;
@@ -31,12 +31,19 @@ constexpr NumberRow kNumbers[] = {
     {"repetition_penalty", &Sampling::repetition_penalty, 0.01, 100},
     {"presence_penalty", &Sampling::presence_penalty, -2, 2},
     {"frequency_penalty", &Sampling::frequency_penalty, -2, 2},
+    {"mirostat_eta", &Sampling::mirostat_eta, 0, 1},
 };
 
 constexpr std::string_view kCommon[] = {
     "model", "stream", "stream_options", "n", "stop", "seed", "max_tokens", "ignore_eos",
     "temperature", "top_p", "top_k", "min_p", "typical_p", "repetition_penalty", "presence_penalty",
-    "frequency_penalty", "logit_bias", "logprobs", "response_format",
+    "frequency_penalty", "logit_bias", "logprobs", "response_format", "stop_token_ids",
+    "min_tokens",
+    // llama.cpp's.
+    "repeat_penalty", "repeat_last_n", "mirostat", "mirostat_tau", "mirostat_eta", "cache_prompt",
+    "grammar", "json_schema",
+    // vLLM's.
+    "guided_json", "guided_regex", "guided_choice", "guided_grammar", "structured_outputs",
     // About accounts and services: they change nothing here.
     "user", "store", "metadata", "service_tier", "safety_identifier", "prompt_cache_key",
     "prompt_cache_retention", "verbosity", "reasoning_effort"};
@@ -90,11 +97,41 @@ void read_stream(const Fields& fields, CompletionRequest& request) {
   request.include_usage = inner.flag("include_usage", false);
 }
 
+// llama.cpp's names.
+void read_penalties(const Fields& fields, Sampling& sampling) {
+  const float otherwise = sampling.repetition_penalty;
+  const auto given = static_cast<float>(
+      fields.number("repeat_penalty", static_cast<double>(otherwise), 0.01, 100));
+  if (fields.has("repetition_penalty") && given != otherwise)
+    fields.refuse("repeat_penalty", strformat("repetition_penalty is {}", otherwise));
+  sampling.repetition_penalty = given;
+  sampling.penalised_tokens = static_cast<int32_t>(
+      fields.integer("repeat_last_n", sampling.penalised_tokens, -1, kMostTokens - 1));
+}
+
+// llama.cpp's clients send a tau also where they want no Mirostat.
+void read_mirostat(const Fields& fields, Sampling& sampling) {
+  const int64_t version = fields.integer("mirostat", 0, 0, 2);
+  const double tau = fields.number("mirostat_tau", 5, 0.01, 100);
+  if (version == 1) fields.refuse("mirostat", "it has to be 0 (none) or 2, the second version");
+  if (version == 2) sampling.mirostat_tau = static_cast<float>(tau);
+}
+
+void read_ends(const Fields& fields, llm::Request& request) {
+  request.ignore_end = fields.flag("ignore_eos", false);
+  request.min_tokens = fields.integer("min_tokens", 0, 0, kMostTokens);
+  request.stop_tokens =
+      read_tokens(fields.array("stop_token_ids", kMostStopTokens), fields.path("stop_token_ids"));
+  read_stop(fields, request.stop);
+}
+
 }  // namespace
 
 std::string answer_schema(const Fields& format, bool nested) {
   const std::string type = format.text("type");
   if (type == "text") return "";
+  if (type == "json_object" && !format.object("schema").is_null())  // llama.cpp's
+    return json_text(format["schema"]);
   if (type == "json_object") return R"({"type": "object"})";
   if (type != "json_schema") format.refuse("type", "it has to be text, json_object or json_schema");
   const Fields schema =
@@ -117,14 +154,16 @@ void read_common(const Fields& fields, const ServeLimits& limits, CompletionRequ
       std::max(static_cast<int32_t>(fields.integer("top_k", 0, -1, kMostTokens - 1)), 0);
   request.has_seed = fields.has("seed");
   sampling.seed = static_cast<uint64_t>(fields.integer("seed", 0, -kMostSeed, kMostSeed));
-  request.request.max_tokens = fields.integer("max_tokens", -1, 1, kMostTokens);
-  request.request.ignore_end = fields.flag("ignore_eos", false);
-  read_stop(fields, request.request.stop);
+  // None: of a text that is only measured.
+  const int64_t least = request.api == Api::Text ? 0 : 1;
+  request.request.max_tokens = fields.integer("max_tokens", -1, least, kMostTokens);
+  request.request.reuse_prefix = fields.flag("cache_prompt", true);
+  read_penalties(fields, sampling);
+  read_mirostat(fields, sampling);
+  read_ends(fields, request.request);
   read_logit_bias(fields, sampling);
   read_stream(fields, request);
-  if (fields.has("response_format"))
-    request.answer_schema =
-        answer_schema(Fields(fields["response_format"], "response_format."), true);
+  read_constraint(fields, request);
 }
 
 std::vector<TokenId> read_tokens(JsonTree::Value array, const std::string& name) {

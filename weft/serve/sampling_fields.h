@@ -11,6 +11,8 @@ std::span<const std::string_view> common_parameters();
 void read_common(const Fields& fields, const ServeLimits& limits, CompletionRequest& request);
 /// The JSON schema that a format asks for, or ""; `nested`: it stands in its json_schema.
 std::string answer_schema(const Fields& format, bool nested);
+/// The one of the parameters that hold an answer to a form: OpenAI's, vLLM's or llama.cpp's.
+void read_constraint(const Fields& fields, CompletionRequest& request);
 /// An array of token ids.
 std::vector<llm::TokenId> read_tokens(JsonTree::Value array, const std::string& name);
 /// A string, an array of tokens, or an array of either.

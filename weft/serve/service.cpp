@@ -126,6 +126,12 @@ void Service::dispatch(Call& call) {
     throw Refusal{415, "unsupported_media_type", "",
                   strformat("the Content-Type is '{}'; it has to be application/json",
                             valid_start(call.request.field("Content-Type")))};
+  const std::string_view encoding = call.request.field("Content-Encoding");
+  if (method == "POST" && !encoding.empty() && encoding != "identity")
+    throw Refusal{415, "unsupported_media_type", "",
+                  strformat("the Content-Encoding is '{}'; bodies are read as they are: send it "
+                            "without",
+                            valid_start(encoding))};
   if (method == "POST" && stopping_) throw Refusal{503, "overloaded", "", "the server is stopping"};
   (this->*route->answer)(call);
 }

@@ -61,8 +61,7 @@ std::string demanded_call_schema(const CompletionRequest& request) {
   JsonWriter json;
   json.begin_object().key("anyOf").begin_array();
   for (const Tool& tool : request.tools)
-    if (choice.kind == ToolChoice::Kind::Required || tool.name == choice.name)
-      json.raw(call_schema(tool));
+    if (choice.may_call(tool.name)) json.raw(call_schema(tool));
   return json.end_array().end_object().take();
 }
 

@@ -112,6 +112,7 @@ RequestId FakeGenerator::submit(Request request) {
   Running r{++last_id_, std::move(request)};
   r.answer = tokenizer_.encode(answer_to(asked, script, last.sampling.seed),
                                {.add_special_tokens = false, .parse_special = false});
+  r.random = script.starts_with("RANDOM");
   if (script.starts_with("BREAK")) r.breaks_at = 5;
   if (script.starts_with("FAIL")) r.breaks_at = 0;
   queue_.push_back(std::move(r));
@@ -136,11 +137,19 @@ Progress FakeGenerator::advance(Running& r) {
     p.error = "the fake broke";
     return p;
   }
-  if (r.at == r.answer.size()) {
+  if (r.at == 0 && r.request.prompt_logprobs >= 0)
+    for (const TokenId id : r.request.prompt)
+      p.prompt.push_back({{id, p.prompt.empty() ? NAN : -0.5f}, {{id, -0.5f}}});
+  if (r.at == 0) p.reused_tokens = 3;
+  if (most == 0) {
+    p.finish = Finish::Length;
+  } else if (r.at == r.answer.size()) {
     p.finish = Finish::Stop;
   } else {
     const TokenId id = r.answer[r.at++];
-    GeneratedToken token{{id, -0.25f}, {}};
+    // Of random letters the later ones are less likely.
+    const float logprob = r.random ? static_cast<float>('a' - static_cast<int>(id)) / 8 : -0.25f;
+    GeneratedToken token{{id, logprob}, {}};
     for (int i = 0; i < r.request.sampling.logprobs; ++i)
       token.alternatives.push_back({(id + i) % 256, -0.25f - static_cast<float>(i)});
     p.tokens.push_back(std::move(token));

@@ -62,6 +62,7 @@ class FakeGenerator final : public Generator {
     Request request;
     std::vector<TokenId> answer = {};
     size_t at = 0;
+    bool random = false;
     size_t breaks_at = SIZE_MAX;
     std::string held = {};
     std::string bytes = {};  // of a character that is not whole

@@ -56,9 +56,13 @@ class Options(TypedDict, total=False):
     """How an answer goes on; what is not given has the value in brackets."""
     max_tokens: int  # [-1: as far as the context reaches]
     stop: Sequence[str]  # texts that end it and are not part of it [()]
+    stop_tokens: Sequence[int]  # that end it, too [()]
+    min_tokens: int  # before that no token is drawn that would end it [0]
     ignore_end: bool  # goes on behind the model's end of text [False]
     json_schema: str | dict[str, Any]  # that it follows
     grammar: str  # in GBNF, that it follows
+    pattern: str  # a regular expression that the whole of it matches
+    choices: Sequence[str]  # of which it is one
     temperature: float  # 0: the likeliest tokens [0.8]
     top_k: int  # of so many likeliest tokens; 0: all [40]
     top_p: float  # of the likeliest whose probabilities sum to this [0.95]
