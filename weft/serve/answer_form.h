@@ -1,6 +1,8 @@
 // AnswerForm: what an answer looks like on its way: one of OpenAI's interfaces.
 #pragma once
 
+#include <cmath>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,7 +21,11 @@ class Likelihood {
     sum_ += logprob;
     ++count_;
   }
-  double mean() const { return count_ == 0 ? 0 : sum_ / count_; }
+  /// The least there is for what is no number.
+  double mean() const {
+    if (count_ == 0) return 0;
+    return std::isnan(sum_) ? -std::numeric_limits<double>::infinity() : sum_ / count_;
+  }
 
  private:
   double sum_ = 0, count_ = 0;

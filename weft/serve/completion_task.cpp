@@ -235,9 +235,11 @@ void CompletionTask::on_finish(Choice& choice, const llm::Progress& progress) {
 void CompletionTask::keep_best() {
   const auto written = static_cast<size_t>(request_.written()), n = static_cast<size_t>(request_.n);
   if (written == n) return;
-  std::ranges::stable_sort(choices_, [&](const Choice& a, const Choice& b) {
+  std::ranges::sort(choices_, [&](const Choice& a, const Choice& b) {
     const size_t prompt = a.index / written, other = b.index / written;
-    return prompt != other ? prompt < other : a.likelihood.mean() > b.likelihood.mean();
+    if (prompt != other) return prompt < other;
+    const double likely = a.likelihood.mean(), beside = b.likelihood.mean();
+    return likely != beside ? likely > beside : a.index < b.index;
   });
   std::vector<Choice> best;
   for (size_t i = 0; i < choices_.size(); ++i) {
