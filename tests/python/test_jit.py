@@ -490,3 +490,40 @@ def test_shares_of_quantiles_are_looked_at_in_captured_functions():
             Tensor([1.0, 2.0]).quantile(wrong)
     with pytest.raises(TypeError, match="takes a number or a list"):
         Tensor([1.0, 2.0]).quantile("a")
+
+
+def test_a_value_assigned_elsewhere_between_two_updates():
+    state, other = Tensor([1, 2, 3, 4]).realize(), Tensor([1, 2, 0, 5]).realize()
+
+    @TinyJit
+    def step(x):
+        state[2:] = 0
+        x.assign(state)
+        state[other % 4] = 7
+        same = (state > 20).where(state, state)
+        state[0] += 1
+        return x + 0, same
+
+    first = 1
+    for _ in range(5):
+        x, same = step(Tensor([9, 9, 9, 9]).realize())
+        assert x.tolist() == [first, 2 if first == 1 else 7, 0, 0]
+        assert same.tolist() == [7, 7, 7, 0]  # what it was before the last update
+        first = 8
+        assert state.tolist() == [8, 7, 7, 0]
+
+
+def test_writing_under_a_mask_of_one_element():
+    at = Tensor(0.0).realize()
+
+    @TinyJit
+    def write(limit):
+        at[at < limit] = 3.0
+        at[at < limit] = at + 1
+        return at + 0
+
+    assert [write(Tensor(k).realize()).item() for k in (0.0, 1.0, 2.0, 3.5, 9.0)] == [0, 3, 3, 4, 4]
+    rows = Tensor([[1, 2], [3, 4]])
+    for wanted in (False, True):
+        rows[Tensor(wanted)] = Tensor([[5, 6]])
+        assert rows.tolist() == ([[5, 6]] * 2 if wanted else [[1, 2], [3, 4]])

@@ -166,3 +166,13 @@ def test_accumulation_refuses_what_it_cannot_cut():
         weft.accumulate_gradients(lambda a: (a * w).sum(), Tensor.ones(6), 2, reduction="none")
     with pytest.raises(ValueError, match="must be one number"):
         weft.accumulate_gradients(lambda a: a * w, Tensor.ones(6), 2)
+
+
+def test_hessian_of_a_write_to_a_part():
+    def f(x):
+        part = x[1:]
+        y = part + 0
+        y[0] = part[-1] * 2
+        return (y * y).sum()
+    got = weft.hessian(f)(Tensor([.1, .2, .3, .4, .5]))
+    np.testing.assert_allclose(got.numpy(), np.diag([0, 0, 2, 2, 10]), atol=1e-6)

@@ -206,5 +206,23 @@ TEST_F(TensorKernels, NumberUpdatedBesideTheMatrixThatReadsIt) {
   EXPECT_EQ(w.to_vector<float>(), std::vector<float>(16, 2.0f));
 }
 
+// A tensor that gets the value of another one, which is then updated further: the first value has
+// memory of its own, in whatever order they are asked for.
+TEST_F(TensorKernels, ValueAssignedElsewhereBetweenTwoUpdates) {
+  for (const bool updated_first : {false, true}) {
+    for (const bool read : {false, true}) {
+      Tensor x = Tensor::of({1, 2, 3, 4}).realize(), y = Tensor::of({5, 6, 7, 8}).realize();
+      x.index_put({Slice(2, std::nullopt)}, 0);
+      const Tensor z = read ? y + 1 : Tensor::of({6, 7, 8, 9});
+      y.assign(x);
+      x.index_put({0}, 9);
+      realize(updated_first ? std::vector<Tensor>{x, y, z} : std::vector<Tensor>{y, z, x});
+      EXPECT_EQ(x.to_vector<int>(), (std::vector{9, 2, 0, 0}));
+      EXPECT_EQ(y.to_vector<int>(), (std::vector{1, 2, 0, 0}));
+      EXPECT_EQ(z.to_vector<int>(), (std::vector{6, 7, 8, 9}));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace weft

@@ -125,15 +125,27 @@ void delete_item(const Tensor&, nb::handle) {
   throw nb::type_error("a Tensor has a fixed size: elements cannot be deleted");
 }
 
+/// x[mask] = value for a mask of shape (), without a look at it, which a capture could not repeat.
+bool put_where(Tensor& x, nb::handle key, const Operand& value) {
+  const Tensor* mask = PyTuple_Check(key.ptr()) ? nullptr : tensor_in(key.ptr());
+  if (!mask || !is_switch(key.ptr())) return false;
+  const Tensor* given = value.tensor();
+  if (given && given->ndim() > x.ndim()) return false;
+  x.assign(mask->where(given ? Operand(given->cast(x.dtype())) : value, x));
+  return true;
+}
+
 void set_item(Tensor& x, nb::handle key, nb::handle value) {
-  Selection selection = selection_of(x, key);
   Tensor own;
   std::optional<Operand> operand;
   if (!to_operand(value.ptr(), own, operand)) {
     own = tensor_from_object(value.ptr(), x.dtype());
     operand.emplace(own, CallSite());
   }
-  selection.x.index_put(selection.at, *operand, CallSite());
+  if (!put_where(x, key, *operand)) {
+    Selection selection = selection_of(x, key);
+    selection.x.index_put(selection.at, *operand, CallSite());
+  }
   const Released released;
   write_to_disk(x);
 }

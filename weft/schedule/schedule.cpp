@@ -47,7 +47,9 @@ class Preparer {
     std::vector<NodeRef> roots;
     for (const ScheduleOutput& o : outputs) roots.push_back(o.value);
     count_uses(roots);
-    for (const ScheduleOutput& o : outputs) note_in_place(o);
+    NodeMap<bool> results;
+    for (NodeRef root : roots) results[unshaped(root)] = true;
+    for (const ScheduleOutput& o : outputs) note_in_place(o, results);
     const Toposort order = Toposort::evaluated(roots);
     note_inner_sums(order);
     note_landings(order);
@@ -122,11 +124,13 @@ class Preparer {
   }
 
   /// The input at the end of a chain of updates may be updated where it is when the result goes
-  /// there anyway.
-  void note_in_place(const ScheduleOutput& o) {
+  /// there anyway. A link of the chain that is a result, too, needs memory that the last one does
+  /// not go to.
+  void note_in_place(const ScheduleOutput& o, const NodeMap<bool>& results) {
     NodeRef n = o.value;
     if (o.into < 0 || !is_update(n)) return;
-    while (is_update(n)) n = n->src(0);
+    for (n = n->src(0); is_update(n); n = n->src(0))
+      if (results.contains(n)) return;
     if (n->op == Op::Param && param_slot(n) == o.into && sole_use(n)) in_place_[n] = true;
   }
 

@@ -131,14 +131,26 @@ NodeRef Batching::movement(NodeRef n) {
   return in_front(n, src);
 }
 
-/// The view is a chain of moves on the old value, and stays one.
+namespace {
+
+/// Whether `view` is made of `old` by moves alone.
+bool is_chain_on(NodeRef old, NodeRef view) {
+  while (view != old && group(view->op) == OpGroup::Movement) view = view->src(0);
+  return view == old;
+}
+
+}  // namespace
+
+/// The view is a chain of moves on the old value, and stays one: where the old value is moves, too,
+/// those that follow each other have been made one, past it.
 NodeRef Batching::assign(NodeRef n) {
   NodeRef old = n->src(0);
   std::vector<NodeRef> chain;
   for (NodeRef v = n->src(1); v != old; v = v->src(0)) chain.push_back(v);
-  if (!depends(old)) images_.set(old, g_.make(Op::Contiguous, old->dtype, {whole(old)}));
+  const bool anew = !depends(old) || !is_chain_on(whole(old), whole(n->src(1)));
+  if (anew) images_.set(old, g_.make(Op::Contiguous, old->dtype, {whole(old)}));
   for (size_t i = chain.size(); i-- > 0;)
-    if (!depends(chain[i])) images_.set(chain[i], image(chain[i]));
+    if (anew || !depends(chain[i])) images_.set(chain[i], image(chain[i]));
   const NodeRef src[] = {whole(old), whole(n->src(1)), whole(n->src(2))};
   return g_.make({Op::Assign, n->dtype, src, n->ints()});
 }
