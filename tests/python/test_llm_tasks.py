@@ -89,7 +89,7 @@ def test_leaving_a_stream_cancels_it(model):
         async for text in model.astream("w4 w5", max_tokens=400, **ENDLESS):
             return text
     before = model.counters["generated_tokens"]
-    assert asyncio.run(first()).startswith("w")
+    assert asyncio.run(first()).startswith(" w")  # behind the prompt's last word
     stream = model.stream("w4 w5", max_tokens=400, **ENDLESS)
     next(stream)
     del stream
@@ -162,5 +162,15 @@ def test_options(model):
     for held in (dict(grammar='root ::= "w7"'), dict(json_schema={"const": 7}), dict(json_schema='{"const": 7}')):
         with pytest.raises(ValueError, match="no token of the vocabulary is a letter"):  # words are not spelt
             model.generate("w1", **held)
-    assert model.generate("w1", logit_bias={8: 100.0}, max_tokens=2, temperature=0) == "w8 w8"
+    assert model.generate("w1", logit_bias={8: 100.0}, max_tokens=2, temperature=0) == " w8 w8"
+    assert model.generate("w1", logit_bias={8: 100.0}, max_tokens=2, temperature=0, continues=False) == "w8 w8"
+    bias = {8: 100.0, 9: 50.0}
+    stopped = model.generate("w1", logit_bias=bias, max_tokens=4, temperature=0, stop_tokens=[8], min_tokens=2)
+    assert stopped == " w9 w9"  # the one that ends it comes behind the least length
+    with pytest.raises(ValueError, match="min_tokens is 3"):
+        model.generate("w1", min_tokens=3, max_tokens=2)
+    with pytest.raises(ValueError, match="no token of the vocabulary is a letter"):
+        model.generate("w1", pattern="w[0-9]+")
+    with pytest.raises(ValueError, match="no token of the vocabulary is a letter"):
+        model.generate("w1", choices=["w3", "w4"])
     assert model.tokenizer.decode(model.encode("w1 w2")) == model.decode([1, 2]) == "w1 w2"

@@ -57,6 +57,7 @@ class Options(TypedDict, total=False):
     max_tokens: int  # [-1: as far as the context reaches]
     stop: Sequence[str]  # texts that end it and are not part of it [()]
     stop_tokens: Sequence[int]  # that end it, too [()]
+    continues: bool  # the prompt's text: its first word keeps its space [True]
     min_tokens: int  # before that no token is drawn that would end it [0]
     ignore_end: bool  # goes on behind the model's end of text [False]
     json_schema: str | dict[str, Any]  # that it follows
