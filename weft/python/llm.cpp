@@ -65,8 +65,7 @@ constexpr OptionRow kOptions[] = {
      [](llm::Request& r, nb::handle value) {
        r.stop_tokens = token_ids(nb::cast<std::vector<int64_t>>(value));
      }},
-    {"continues",
-     [](llm::Request& r, nb::handle value) { r.continues = nb::cast<bool>(value); }},
+    {"continues", [](llm::Request& r, nb::handle value) { r.continues = nb::cast<bool>(value); }},
     {"min_tokens",
      [](llm::Request& r, nb::handle value) { r.min_tokens = nb::cast<int64_t>(value); }},
     {"ignore_end", [](llm::Request& r, nb::handle value) { r.ignore_end = nb::cast<bool>(value); }},
