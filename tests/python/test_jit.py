@@ -527,3 +527,21 @@ def test_writing_under_a_mask_of_one_element():
     for wanted in (False, True):
         rows[Tensor(wanted)] = Tensor([[5, 6]])
         assert rows.tolist() == ([[5, 6]] * 2 if wanted else [[1, 2], [3, 4]])
+
+
+def test_a_choice_between_equal_values_beside_an_update():
+    places, one = Tensor([0, 3]).realize(), Tensor([1]).realize()
+
+    @TinyJit
+    def step(x):
+        x[places] = True
+        x[:-2] = x[2:]
+        before = one.cast("bool").all().where(x, one.cast("bool"))
+        alias = x.detach()
+        same = x.where(x, alias)
+        alias[one] = alias[one] ^ True
+        return before, same
+
+    for _ in range(3):
+        before, same = step(Tensor([[True, False]] * 4).realize())
+        assert before.tolist() == same.tolist() == [[True, False], [True, True]] * 2

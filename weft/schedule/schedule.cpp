@@ -69,7 +69,7 @@ class Preparer {
     NodeMap<bool> taken;
     for (const bool goes_into_input : {true, false})
       for (ScheduleOutput& o : out)
-        if ((o.into >= 0) == goes_into_input) o.value = output_of(o.value, taken);
+        if ((o.into >= 0) == goes_into_input) o.value = output_of(o, taken);
     return out;
   }
 
@@ -77,12 +77,21 @@ class Preparer {
   std::vector<NodeRef> take_steps() { return std::move(steps_); }
 
  private:
-  NodeRef output_of(NodeRef wanted, NodeMap<bool>& taken) {
-    NodeRef value = unshaped(copies_.at(wanted));
+  NodeRef output_of(const ScheduleOutput& o, NodeMap<bool>& taken) {
+    NodeRef value = unshaped(copies_.at(o.value));
     // One memory for two tensors would let a later update of one in place show in the other.
-    if (!computes(value) || taken.contains(value)) value = owned(value, wanted);
+    if (!computes(value) || taken.contains(value) || updates_another(value, o.into))
+      value = owned(value, o.value);
     taken[value] = true;
     return value;
+  }
+
+  /// Whether the value lies in an input that another result goes to: what was no link of that one's
+  /// chain until its sources turned out to be equal.
+  static bool updates_another(NodeRef value, int into) {
+    if (!is_update(value)) return false;
+    while (is_update(value)) value = value->src(0);
+    return value->op == Op::Param && !is_unwritten(value) && param_slot(value) != into;
   }
 
   /// The same bytes in the shape they are computed in: a product of matrices that is written to a
