@@ -167,6 +167,14 @@ TEST_F(Attention, CausalTrianglesByTiles) {
     compare(evaluated(y), got[0], 2e-2);
   }
 }
+TEST_F(Attention, OfFloatsIsTheSameBesideTiles) {
+  const Tensor x = operands(2, 256, 256).attention(causal());
+  Target without = kWideTiles;
+  without.matrix_units = {};
+  const ScheduleOutput out[] = {{with_inputs(x)}};
+  EXPECT_EQ(make_schedule(out, kWideTiles).kernels.size(),
+            make_schedule(out, without).kernels.size());
+}
 TEST_F(Attention, CausalTriangles) { check(operands(2, 128, 128).attention(causal())); }
 
 TEST_F(Attention, LengthsThatNoBlockDivides) {

@@ -13,6 +13,7 @@
 #include "weft/schedule/convolution.h"
 #include "weft/schedule/decoded_products.h"
 #include "weft/schedule/plan.h"
+#include "weft/schedule/reading.h"
 #include "weft/schedule/rounds.h"
 #include "weft/schedule/row_products.h"
 
@@ -237,11 +238,20 @@ struct Replacements {
   }
 };
 
+/// Whether the target's tiles multiply what it reads.
+bool is_by_tiles(const RowCone& c, const Target& target) {
+  const auto is_widened = [](const ScoreProduct& p) {
+    NodeRef x = moved(p.values);
+    return x->op == Op::Cast && x->dtype == DType::F32 && x->src(0)->dtype == DType::BF16;
+  };
+  return target.tile_unit(Op::Dot2) && std::ranges::any_of(c.products, is_widened);
+}
+
 void add_blocks(Graph& g, const GraphUses& uses, const RowCone& c, const Target& target,
                 Replacements& out) {
   if (!is_worth_it(c)) return;
   const int64_t panel = std::max<int64_t>(kLeastPanel, target.lanes(c.products[0].values->dtype));
-  const bool tiles = target.tile_unit(Op::Dot2) != nullptr;
+  const bool tiles = is_by_tiles(c, target);
   const auto made = RowBlocks(g, c, rows_at_once(c, target.machine, tiles), panel, tiles).run();
   for (size_t k = 0; k < made.size(); ++k) out.add(c.products[k].sum, made[k], uses);
 }
