@@ -7,7 +7,6 @@
 namespace weft {
 
 class ConstantValues;
-struct MatrixUnit;
 struct Target;
 
 /// How windows lie along an axis of an image.
@@ -36,8 +35,6 @@ NodeRef by_tiles(Graph& g, const Convolution& c, NodeRef like, const Target& tar
 /// (images, out, rows, columns).
 NodeRef weight_gradient_by_tiles(Graph& g, const Convolution& c, NodeRef like,
                                  const Target& target);
-/// What multiplies pairs of bf16; null where there is none.
-const MatrixUnit* unit_of_pairs(const Target& target);
 /// Whether image and weight are conversions of bf16; they are these, then.
 bool narrow_to_bf16(Graph& g, Convolution& c);
 /// Of 3 x 3 taps in half the products (winograd.cpp); null where it is something else, or

@@ -175,13 +175,8 @@ bool is_rounded(NodeRef operand) {
 const MatrixUnit* unit_of(NodeRef product, size_t summed, const Target& target) {
   if (!is_static(product) || !is_rounded(product->src(0)) || !is_rounded(product->src(1)))
     return nullptr;
-  const int64_t sum = product->dim(summed)->vmin;
-  const auto takes = [&](const MatrixUnit& u) {
-    return u.tile == 0 && sum % u.depth == 0 && u.left == DType::BF16 && u.right == DType::BF16 &&
-           u.sum == DType::F32;
-  };
-  const auto found = std::ranges::find_if(target.matrix_units, takes);
-  return found == target.matrix_units.end() ? nullptr : found;
+  const MatrixUnit* unit = unit_of_pairs(target);
+  return unit && product->dim(summed)->vmin % unit->depth == 0 ? unit : nullptr;
 }
 
 /// Rounds of a Repeat are blocks of columns, and each of them a Repeat over chunks of the sum.

@@ -339,6 +339,13 @@ bool is_column_of_tiles(const Planner& plan, NodeRef words, const Use& use) {
          !used_ranges(use.access.index, {&ranges.back(), 1}).empty();
 }
 
+const MatrixUnit* unit_of_pairs(const Target& target) {
+  const auto found = std::ranges::find_if(target.matrix_units, [](const MatrixUnit& u) {
+    return u.tile == 0 && u.left == DType::BF16 && u.right == DType::BF16 && u.sum == DType::F32;
+  });
+  return found == target.matrix_units.end() ? nullptr : found;
+}
+
 NodeRef by_matrix_unit(Graph& g, NodeRef sum, const Target& target,
                        const ConstantValues& constants) {
   if (target.matrix_units.empty() || fold_of(sum) != Fold::Add || !is_static(sum->src(0)))

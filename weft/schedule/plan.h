@@ -341,6 +341,8 @@ constexpr int64_t kLongSum = 1 << 18;
 /// lose digits.
 NodeRef split_large_reduction(Graph& g, NodeRef reduce, const Target& target,
                               const ConstantValues& constants);
+/// What multiplies words of two bf16, and sums in f32; null where there is no such thing.
+const MatrixUnit* unit_of_pairs(const Target& target);
 /// `sum` by an operation of the target that multiplies several narrow numbers at once; null where
 /// there is none for it, or it does not pay.
 NodeRef by_matrix_unit(Graph& g, NodeRef sum, const Target& target,

@@ -129,13 +129,6 @@ class TileConvolution {
 
 }  // namespace
 
-const MatrixUnit* unit_of_pairs(const Target& target) {
-  const auto found = std::ranges::find_if(target.matrix_units, [](const MatrixUnit& u) {
-    return u.tile == 0 && u.left == DType::BF16 && u.right == DType::BF16 && u.sum == DType::F32;
-  });
-  return found == target.matrix_units.end() ? nullptr : found;
-}
-
 bool narrow_to_bf16(Graph& g, Convolution& c) {
   constexpr double kMostZeros = 16;  // around a small image, or between steps of four
   c.image = narrow_values(g, c.image, kMostZeros), c.weight = narrow_values(g, c.weight);

@@ -7,6 +7,7 @@
 #include "weft/base/bits.h"
 #include "weft/schedule/axes.h"
 #include "weft/schedule/convolution.h"
+#include "weft/schedule/plan.h"
 #include "weft/target/target.h"
 
 namespace weft {
