@@ -2,6 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
+#include <tuple>
+#include <vector>
 
 #include "tests/serve/client.h"
 #include "weft/llm/grammar.h"
@@ -76,22 +79,23 @@ TEST(Server, SaysWhatWasThereOfAPrompt) {
 TEST(Server, GivesTheBestAnswers) {
   const ServerHere s;
   Json ask = {{"prompt", "RANDOM"}, {"n", 8}, {"seed", 77}};
-  std::vector<std::string> all;
+  // Each answer behind what it costs; of equal ones the first drawn is first.
+  std::vector<std::tuple<int, size_t, std::string>> all;
   const Json eight = complete(s, ask).json();
-  for (const Json& choice : eight["choices"]) all.push_back(choice["text"]);
-  const auto cost = [](const std::string& text) {
-    int sum = 0;
-    for (const char c : text) sum += c - 'a';
-    return sum;
-  };
-  std::ranges::stable_sort(all, {}, cost);
+  for (const Json& choice : eight["choices"]) {
+    const std::string text = choice["text"];
+    int cost = 0;
+    for (const char c : text) cost += c - 'a';
+    all.emplace_back(cost, all.size(), text);
+  }
+  std::ranges::sort(all);
   ask["n"] = 2;
   ask["best_of"] = 8;
   const Json best = complete(s, ask).json();
   ASSERT_EQ(best["choices"].size(), 2u);
   for (size_t i = 0; i < 2; ++i) {
     EXPECT_EQ(best["choices"][i]["index"], i);
-    EXPECT_EQ(best["choices"][i]["text"], all[i]);
+    EXPECT_EQ(best["choices"][i]["text"], std::get<std::string>(all[i]));
     EXPECT_TRUE(best["choices"][i]["logprobs"].is_null());
   }
   EXPECT_EQ(best["usage"]["completion_tokens"], 8 * 16);
