@@ -1,18 +1,29 @@
 // A block sees all its keys at once. Dividing by the sum of exponentials comes after the product,
 // where there are fewer elements. Keys that a mask excludes for all rows of a block, as those above
 // a causal triangle, are not computed: bounds of the keys are expressions of the block's number.
+//
+// Tiles multiply words of two bf16. Those of keys and values, which all blocks read, are made once;
+// those of the exponentials are the memory that these are rounded into, and added up from.
 #include "weft/schedule/block_body.h"
 
 #include <algorithm>
 #include <numeric>
 
+#include "weft/base/bits.h"
+#include "weft/base/function_ref.h"
 #include "weft/graph/index_algebra.h"
 #include "weft/graph/tuple.h"
 #include "weft/rewrite/driver.h"
 #include "weft/schedule/axes.h"
+#include "weft/schedule/reading.h"
 
 namespace weft {
 namespace {
+
+/// Whether it is bf16 in f32.
+bool is_widened(NodeRef n) {
+  return n->op == Op::Cast && n->dtype == DType::F32 && n->src(0)->dtype == DType::BF16;
+}
 
 /// What one block gives. Its values have an axis for each range of the cone, of size 1 where they
 /// do not differ along it.
@@ -23,6 +34,8 @@ class BlockBody {
     place_heads();
     replace(c_.row, range(c_.row, rows()), first_row());
     limit_keys();
+    const Quotient q = quotient_of(c_.products[0].weights);
+    if (blocks_.tiles && q.rounded && c_.products.size() == 1) stored_in_bf16_ = q.numerator;
   }
 
   /// Of each product the block's rows, or its part of sums over all rows; none where an index is
@@ -42,6 +55,21 @@ class BlockBody {
   }
 
  private:
+  /// An index as a part that all elements of a block share, and what each range adds to it.
+  struct Affine {
+    NodeRef base;
+    std::vector<std::pair<size_t, int64_t>> steps;
+  };
+  /// Where each axis of an input is read, and by which range it is walked: none, where it is the
+  /// number of all.
+  struct Walk {
+    std::vector<Affine> at;
+    std::vector<size_t> range_of;
+    int64_t step(size_t axis) const {
+      return at[axis].steps.empty() ? 1 : at[axis].steps[0].second;
+    }
+  };
+
   // ---- where a block is
 
   NodeRef size(size_t r) const {
@@ -130,36 +158,71 @@ class BlockBody {
       if (factors_.contains(n) || is_same_here(n)) continue;
       NodeRef made = value(n);
       if (!made) return false;
-      made_.set(n, made);
+      made_.set(n, n == stored_in_bf16_ ? stored(made) : made);
     }
     return true;
   }
 
+  /// Weights that are a quotient, perhaps rounded to bf16, whose divisor is the same for all keys.
+  struct Quotient {
+    NodeRef numerator = nullptr, divisor = nullptr;
+    bool rounded = false;
+  };
+  /// A numerator is rounded as much as the quotient is: bf16 has the range of f32.
+  Quotient quotient_of(NodeRef weights) const {
+    Quotient q;
+    NodeRef n = moved(weights);
+    if (is_widened(n) && moved(n->src(0))->op == Op::Cast) {
+      q.rounded = true;
+      n = moved(moved(n->src(0))->src(0));
+    }
+    if (n->op != Op::Div || n->dtype != weights->dtype) return {};
+    const RowCone::Deps* by = c_.deps.find(n->src(1));
+    if (!by || (*by >> c_.key & 1) != 0) return {};
+    q.numerator = moved(n->src(0)), q.divisor = n->src(1);
+    return q;
+  }
+
+  NodeRef rounded(NodeRef x) {
+    return g_.make(Op::Cast, DType::F32, {g_.make(Op::Cast, DType::BF16, {x})});
+  }
+  /// What was rounded into memory, for all that read it.
+  NodeRef stored(NodeRef x) {
+    x = with_whole_tiles(g_.make(Op::Cast, DType::BF16, {x}), c_.key);
+    stored_ = g_.make(Op::Contiguous, DType::BF16, {x});
+    x = part(g_, stored_, c_.key, g_.index(0), size(c_.key));
+    return g_.make(Op::Cast, DType::F32, {x});
+  }
+
   /// Of weights and values. Dividing comes after the sum, where there are fewer elements.
   NodeRef sum_of_keys(const ScoreProduct& p) {
-    NodeRef weights = p.weights, divisor = nullptr;
-    while (is_movement(weights->op)) weights = weights->src(0);
-    if (weights->op == Op::Div && is_int_const(source(weights->src(1), {})->dim(c_.key), 1)) {
-      divisor = source(weights->src(1), {});
-      weights = weights->src(0);
-    }
-    NodeRef w = source(weights, {c_.key}), v = source(p.values, {c_.key});
-    if (!w || !v) return nullptr;
-    NodeRef sum = closed(elementwise(p.sum->src(0), {w, v}), Fold::Add, {c_.key});
-    if (!divisor) return sum;
-    const NodeRef quotient[] = {sum, alike(divisor, sum->shape->span())};
+    const Quotient q = quotient_of(p.weights);
+    NodeRef w = source(q.numerator ? q.numerator : p.weights, {c_.key});
+    if (!w) return nullptr;
+    const bool is_stored = q.numerator && q.numerator == stored_in_bf16_;
+    if (q.rounded && !is_stored) w = rounded(w);
+    NodeRef columns = is_widened(w) ? column_words(p.values, c_.key) : nullptr;
+    NodeRef sum = columns ? sum_of_words(is_stored ? stored_ : w->src(0), columns, c_.key)
+                          : sum_of_products(p, w, c_.key);
+    if (!sum) return nullptr;
+    if (!q.divisor) return sum;
+    const NodeRef quotient[] = {sum, alike(source(q.divisor, {}), sum->shape->span())};
     return g_.make({Op::Div, sum->dtype, quotient});
   }
 
   /// 0 for keys that no row of the block sees.
   NodeRef sum_of_rows(const ScoreProduct& p) {
-    NodeRef w = source(p.weights, {c_.row}), v = source(p.values, {c_.row});
-    if (!w || !v) return nullptr;
-    NodeRef sum = closed(elementwise(p.sum->src(0), {w, v}), Fold::Add, {c_.row});
+    NodeRef w = source(p.weights, {c_.row}), sum = w ? sum_of_products(p, w, c_.row) : nullptr;
+    if (!sum) return nullptr;
     NodeRef keys = size(c_.key), all = c_.ranges[c_.key]->src(0);
     if (keys == all) return sum;
     sum = g_.make(Op::Contiguous, sum->dtype, {sum});
     return padded(g_, sum, c_.key, first_key_, g_.sub(all, g_.add(first_key_, keys)));
+  }
+
+  NodeRef sum_of_products(const ScoreProduct& p, NodeRef weights, size_t over) {
+    NodeRef v = source(p.values, {over});
+    return v ? closed(elementwise(p.sum->src(0), {weights, v}), Fold::Add, {over}) : nullptr;
   }
 
   /// Whether axes are all that differs between it and its source: here each value has those of all
@@ -180,6 +243,8 @@ class BlockBody {
     if (n->op != Op::Reduce) return value_of_sources(n, {});
     const std::vector<size_t> axes = closed_ranges(n);
     NodeRef x = n->src(0);
+    if (NodeRef sum = factors_.contains(x) && axes.size() == 1 ? sum_of_words(x, axes[0]) : nullptr)
+      return sum;
     NodeRef all = factors_.contains(x) ? value_of_sources(x, axes) : source(x, axes);
     return all ? closed(all, fold_of(n), axes) : nullptr;
   }
@@ -203,11 +268,20 @@ class BlockBody {
     return found;
   }
 
-  NodeRef elementwise(NodeRef n, std::vector<NodeRef> src) {
+  /// Of values that are broadcast against each other.
+  std::vector<NodeRef> common_dims(std::span<const NodeRef> values) {
     std::vector<NodeRef> dims(c_.ranges.size(), g_.index(1));
-    for (NodeRef s : src)
+    for (NodeRef s : values)
       for (size_t a = 0; a < s->rank(); ++a)
         if (!is_int_const(s->dim(a), 1)) dims[a] = s->dim(a);
+    return dims;
+  }
+  std::vector<NodeRef> common_dims(std::initializer_list<NodeRef> values) {
+    return common_dims(std::span(values.begin(), values.size()));
+  }
+
+  NodeRef elementwise(NodeRef n, std::vector<NodeRef> src) {
+    const std::vector<NodeRef> dims = common_dims(src);
     for (NodeRef& s : src) s = alike(s, dims);
     return g_.make({n->op, n->dtype, src, n->ints()});
   }
@@ -222,22 +296,91 @@ class BlockBody {
   /// A fold over these ranges, whose axes stay, with size 1.
   NodeRef closed(NodeRef x, Fold fold, const std::vector<size_t>& ranges) {
     if (ranges.empty()) return x;
-    std::vector<NodeRef> dims(x->shape->span().begin(), x->shape->span().end()), shape{nullptr};
+    std::vector<NodeRef> dims(x->shape->span().begin(), x->shape->span().end());
     for (size_t r : ranges) dims[r] = size(r);
-    std::vector<int64_t> axes(ranges.begin(), ranges.end());
-    shape[0] = reduce_over(g_, alike(x, dims), fold, axes);
+    return folded(alike(x, dims), fold, ranges);
+  }
+  NodeRef folded(NodeRef x, Fold fold, const std::vector<size_t>& ranges) {
+    std::vector<NodeRef> dims(x->shape->span().begin(), x->shape->span().end());
     for (size_t r : ranges) dims[r] = g_.index(1);
-    shape.insert(shape.end(), dims.begin(), dims.end());
-    return g_.make({Op::Reshape, x->dtype, shape});
+    return reshaped(g_, reduce_over(g_, x, fold, {ranges.begin(), ranges.end()}), dims);
+  }
+
+  // ---- sums of products by tiles
+
+  /// Of two factors, one of which is the same for all rows; null where they are no bf16.
+  NodeRef sum_of_words(NodeRef product, size_t closed) {
+    for (const size_t side : {0, 1}) {
+      NodeRef rows = product->src(1 - side);
+      NodeRef columns = is_in_bf16(rows) ? column_words(product->src(side), closed) : nullptr;
+      NodeRef wide = columns ? source(rows, {closed}) : nullptr;
+      if (wide) return sum_of_words(wide->src(0), columns, closed);
+    }
+    return nullptr;
+  }
+  bool is_in_bf16(NodeRef n) const {
+    while (is_same_here(n)) n = n->src(0);
+    if (const RowCone::Leaf* leaf = c_.leaves.find(n)) return is_widened(leaf->node);
+    const NodeRef* made = made_.find(n);
+    return made && is_widened(*made);
+  }
+  NodeRef sum_of_words(NodeRef rows, NodeRef columns, size_t closed) {
+    const MatrixUnit& unit = *blocks_.tiles;
+    NodeRef a = words_along(g_, with_whole_tiles(rows, closed), closed, columns->dim(closed)->vmin,
+                            unit.depth);
+    const std::vector<NodeRef> dims = common_dims({a, columns});
+    const NodeRef words[] = {alike(a, dims), alike(columns, dims),
+                             g_.constant(Value::of(unit.sum, 0))};
+    return folded(g_.make({unit.words, unit.sum, words}), Fold::Add, {closed});
+  }
+
+  /// Of numbers along a sum; in words of which a tile has as many as columns.
+  int64_t in_whole_tiles(int64_t count) const {
+    return round_up(count, blocks_.tiles->depth * blocks_.tiles->tile);
+  }
+  NodeRef with_whole_tiles(NodeRef x, size_t axis) {
+    if (x->dim(axis)->op != Op::Const) return x;
+    const int64_t have = x->dim(axis)->vmin, whole = in_whole_tiles(have);
+    return have == whole ? x : padded(g_, x, axis, 0, whole - have);
+  }
+
+  /// Words of neighbours along `closed` in whole tiles, made once for all blocks, which lie beside
+  /// each other along an axis that is not; null where the value differs by rows, or is no bf16.
+  NodeRef column_words(NodeRef n, size_t closed) {
+    while (is_same_here(n)) n = n->src(0);
+    const RowCone::Leaf* leaf = c_.leaves.find(n);
+    if (!blocks_.tiles || !leaf || !is_widened(leaf->node)) return nullptr;
+    NodeRef x = leaf->node->src(0);
+    Walk walk;
+    if (!is_static(x) || !walk_of({x, leaf->index}, walk)) return nullptr;
+    const size_t rank = x->rank(), inner = innermost(walk.range_of, {closed});
+    const auto down =
+        static_cast<size_t>(std::ranges::find(walk.range_of, closed) - walk.range_of.begin());
+    if (down == rank || inner == rank || walk.step(inner) != 1 || !has_words(x, down, walk))
+      return nullptr;
+    std::vector<size_t> order;
+    for (size_t a = 0; a < rank; ++a)
+      if (a != down && a != inner) order.push_back(a);
+    order.insert(order.end(), {down, inner});
+    x = with_whole_tiles(permuted(x, order), rank - 2);
+    const int depth = blocks_.tiles->depth;
+    x = words_along(g_, x, rank - 2, x->dim(rank - 2)->vmin / depth, depth);
+    walk.at[down].base = g_.idiv(walk.at[down].base, g_.index(depth));
+    NodeRef words = g_.index(in_whole_tiles(walked(walk, down)->vmin) / depth);
+    return read(input(g_.make(Op::Contiguous, DType::U32, {x})), walk, order,
+                [&](size_t a) { return a == down ? words : walked(walk, a); });
+  }
+  /// Whether what is read along this axis begins with a word, and has whole tiles with zeros behind
+  /// the last.
+  bool has_words(NodeRef x, size_t axis, const Walk& walk) const {
+    NodeRef begin = walk.at[axis].base, length = walked(walk, axis);
+    return length->op == Op::Const && walk.step(axis) == 1 &&
+           divisor_of(begin) % blocks_.tiles->depth == 0 &&
+           begin->vmax + in_whole_tiles(length->vmin) <= in_whole_tiles(x->dim(axis)->vmin);
   }
 
   // ---- what is computed of places
 
-  /// An index as a part that all elements of a block share, and what each range adds to it.
-  struct Affine {
-    NodeRef base;
-    std::vector<std::pair<size_t, int64_t>> steps;
-  };
   bool is_affine(NodeRef index, Affine& out) {
     out = {substitute(g_, index, replaced_), {}};
     for (size_t r = 0; r < symbols_.size(); ++r) {
@@ -265,53 +408,65 @@ class BlockBody {
     return sum;
   }
   NodeRef elementwise_of(Op op, NodeRef a, NodeRef b) {
-    std::vector<NodeRef> dims(c_.ranges.size(), g_.index(1));
-    for (NodeRef s : {a, b})
-      for (size_t i = 0; i < s->rank(); ++i)
-        if (!is_int_const(s->dim(i), 1)) dims[i] = s->dim(i);
+    const std::vector<NodeRef> dims = common_dims({a, b});
     const NodeRef src[] = {alike(a, dims), alike(b, dims)};
     return g_.make({op, a->dtype, src});
   }
 
   // ---- what is read
 
+  bool walk_of(const RowCone::Leaf& leaf, Walk& walk) {
+    const size_t rank = leaf.node->rank();
+    walk.at.resize(rank);
+    walk.range_of.assign(rank, c_.ranges.size());
+    for (size_t a = 0; a < rank; ++a) {
+      if (!is_affine(leaf.index[a], walk.at[a]) || walk.at[a].steps.size() > 1) return false;
+      if (walk.at[a].steps.empty()) continue;
+      const auto [range, step] = walk.at[a].steps[0];
+      if (step < 1 || contains_range(walk.range_of, range)) return false;
+      walk.range_of[a] = range;
+    }
+    return true;
+  }
+  /// How much of an axis a block reads.
+  NodeRef walked(const Walk& walk, size_t axis) const {
+    const size_t r = walk.range_of[axis];
+    return r < symbols_.size() ? size(r) : g_.index(1);
+  }
+
   /// A block of an input: its axes in the order of the ranges that they are walked by.
   NodeRef read(const RowCone::Leaf& leaf, const std::vector<size_t>& closed) {
     NodeRef x = leaf.node;
-    if (blocks_.tiles && x->op == Op::Cast && x->dtype == DType::F32 &&
-        x->src(0)->dtype == DType::BF16) {
+    if (blocks_.tiles && is_widened(x)) {
       NodeRef halves = read({x->src(0), leaf.index}, closed);
       return halves ? g_.make(Op::Cast, DType::F32, {halves}) : nullptr;
     }
-    std::vector<size_t> order(x->rank()), range_of(x->rank(), c_.ranges.size());
-    std::vector<Affine> at(x->rank());
-    for (size_t a = 0; a < x->rank(); ++a) {
-      if (!is_affine(leaf.index[a], at[a]) || at[a].steps.size() > 1) return nullptr;
-      if (at[a].steps.empty()) continue;
-      if (at[a].steps[0].second < 1 || contains_range(range_of, at[a].steps[0].first))
-        return nullptr;
-      range_of[a] = at[a].steps[0].first;
-    }
+    Walk walk;
+    if (!walk_of(leaf, walk)) return nullptr;
+    std::vector<size_t> order(x->rank());
     std::iota(order.begin(), order.end(), size_t{0});
     const bool lies = blocks_.tiles && x->dtype == DType::BF16;  // words are made in the block
-    const size_t inner = lies ? order.size() : innermost(range_of, closed);
+    const size_t inner = lies ? order.size() : innermost(walk.range_of, closed);
     if (inner < order.size()) {
       order.erase(order.begin() + static_cast<std::ptrdiff_t>(inner));
       order.push_back(inner);
     }
-    const bool panels = inner < order.size() && fits_panels(x, inner, at, range_of, closed);
-    const auto first = std::ranges::find_if(order, [&](size_t a) { return !at[a].steps.empty(); });
-    std::vector<NodeRef> src{
-        panels ? in_panels(leaf, order, static_cast<size_t>(first - order.begin()))
-               : placeholder(leaf, order)};
+    const bool panels = inner < order.size() && fits_panels(x, inner, walk, closed);
+    const auto first =
+        std::ranges::find_if(order, [&](size_t a) { return !walk.at[a].steps.empty(); });
+    NodeRef from = panels ? in_panels(leaf, order, static_cast<size_t>(first - order.begin()))
+                          : placeholder(leaf, order);
+    return read(from, walk, order, [&](size_t a) { return walked(walk, a); });
+  }
+
+  /// A block of `from`, whose axes are those of an input in this order.
+  NodeRef read(NodeRef from, const Walk& walk, std::span<const size_t> order,
+               FunctionRef<NodeRef(size_t)> size_of) {
+    std::vector<NodeRef> src{from};
     std::vector<int64_t> steps;
-    for (size_t a : order) src.push_back(at[a].base);
-    for (size_t a : order) {
-      const bool walked = !at[a].steps.empty();
-      src.push_back(walked ? size(range_of[a]) : g_.index(1));
-      steps.push_back(walked ? at[a].steps[0].second : 1);
-    }
-    return in_order_of_ranges(g_.make({Op::Shrink, x->dtype, src, steps}), order, range_of);
+    for (size_t a : order) src.push_back(walk.at[a].base);
+    for (size_t a : order) src.push_back(size_of(a)), steps.push_back(walk.step(a));
+    return in_order_of_ranges(g_.make({Op::Shrink, from->dtype, src, steps}), order, walk.range_of);
   }
   static bool contains_range(std::span<const size_t> list, size_t r) {
     return std::ranges::find(list, r) != list.end();
@@ -325,11 +480,11 @@ class BlockBody {
       const size_t i = order[static_cast<size_t>(a)], j = order[static_cast<size_t>(b)];
       return range_of[i] != range_of[j] ? range_of[i] < range_of[j] : a < b;
     });
-    const NodeRef moved[] = {x};
-    std::vector<NodeRef> shape{g_.make({Op::Permute, x->dtype, moved, axes})};
-    for (size_t r = 0; r < c_.ranges.size(); ++r)
-      shape.push_back(contains_range(range_of, r) ? size(r) : g_.index(1));
-    return g_.make({Op::Reshape, x->dtype, shape});
+    const NodeRef unordered[] = {x};
+    std::vector<NodeRef> dims(c_.ranges.size(), g_.index(1));
+    for (size_t i = 0; i < order.size(); ++i)
+      if (range_of[order[i]] < dims.size()) dims[range_of[order[i]]] = x->dim(i);
+    return reshaped(g_, g_.make({Op::Permute, x->dtype, unordered, axes}), dims);
   }
 
   /// The axis that vectors of a product run along: one that it does not close; none where the
@@ -375,14 +530,13 @@ class BlockBody {
   }
 
   /// Whether a sum walks down rows of which the block reads whole panels.
-  bool fits_panels(NodeRef x, size_t inner, std::span<const Affine> at,
-                   std::span<const size_t> range_of, const std::vector<size_t>& closed) const {
+  bool fits_panels(NodeRef x, size_t inner, const Walk& walk,
+                   const std::vector<size_t>& closed) const {
     const auto whole = [&](NodeRef n) { return divisor_of(n) % blocks_.panel == 0; };
-    bool down = false;
-    for (size_t a = 0; a < range_of.size(); ++a)
-      down |= !at[a].steps.empty() && contains_range(closed, range_of[a]);
-    return down && is_static(x) && at[inner].steps[0].second == 1 && whole(x->dim(inner)) &&
-           whole(at[inner].base) && whole(size(range_of[inner]));
+    const bool down =
+        std::ranges::any_of(closed, [&](size_t r) { return contains_range(walk.range_of, r); });
+    return down && is_static(x) && walk.step(inner) == 1 && whole(x->dim(inner)) &&
+           whole(walk.at[inner].base) && whole(walked(walk, inner));
   }
 
   /// A copy in panels of the axis that comes last in this order, [.., n / panel, .., panel] from
@@ -402,8 +556,8 @@ class BlockBody {
 
   NodeRef permuted(NodeRef x, std::span<const size_t> order) {
     const std::vector<int64_t> axes(order.begin(), order.end());
-    const NodeRef moved[] = {x};
-    return g_.make({Op::Permute, x->dtype, moved, axes});
+    const NodeRef unordered[] = {x};
+    return g_.make({Op::Permute, x->dtype, unordered, axes});
   }
 
   /// An input of the Repeat: the value, or a copy with its axes in this order.
@@ -425,8 +579,10 @@ class BlockBody {
   const BlockPlace place_;
   std::vector<NodeRef> symbols_;  // of each range in a block
   NodeRef first_key_ = nullptr;
-  NodeMap<NodeRef> replaced_;  // of the cone's ranges: where a block is in them
-  NodeMap<bool> factors_;      // products of numbers that only a sum reads
+  NodeMap<NodeRef> replaced_;         // of the cone's ranges: where a block is in them
+  NodeMap<bool> factors_;             // products of numbers that only a sum reads
+  NodeRef stored_in_bf16_ = nullptr;  // the numerator of weights that tiles multiply
+  NodeRef stored_ = nullptr;          // what it is here
   NodeMap<NodeRef> made_;
 };
 

@@ -1,17 +1,18 @@
 // What one block of rows of an attention gives, as a graph.
 #pragma once
 #include "weft/schedule/row_cone.h"
+#include "weft/target/target.h"
 
 namespace weft {
 
 /// Rows that are computed alike: `count` blocks of each head; how many elements of a row lie
-/// together in what products walk down; whether bf16 is multiplied as it is, by tiles. Where a
-/// variable says how many rows there are, blocks that are not all there have none, and the last
-/// one, whose begin is not a number, has what is left.
+/// together in what products walk down; the tiles that multiply bf16 as it is, if there are any.
+/// Where a variable says how many rows there are, blocks that are not all there have none, and the
+/// last one, whose begin is not a number, has what is left.
 struct Blocks {
   NodeRef begin;
   int64_t rows, count, panel;
-  bool tiles = false;
+  const MatrixUnit* tiles = nullptr;
 
   bool is_last() const { return begin->op != Op::Const; }
 };

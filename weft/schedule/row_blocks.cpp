@@ -26,12 +26,13 @@ constexpr int64_t kBlockOfL2 = 4;
 // Elements of a row that lie together in what products walk down (schedule/pack_operands.cpp).
 constexpr int64_t kLeastPanel = 8;
 constexpr int64_t kFewestRows = 64, kMostRows = 512;
-// From here on, in L2s, the scores are worth it.
-constexpr double kManyScores = 2;
+// From here on, in L2s, the scores are worth it. By tiles, exponentials are rounded once and
+// divided by after the product, which few are worth (16 heads of 256 rows: 620 -> 396 us).
+constexpr double kManyScores = 2, kManyScoresOfTiles = 0.1;
 
 /// Blocks by tiles have as many keys as the one that has most: where a mask leaves some blocks
 /// fewer, groups of blocks do, too.
-int64_t groups_of(const RowCone& c, bool tiles) {
+int64_t groups_of(const RowCone& c, const MatrixUnit* tiles) {
   constexpr int64_t kGroups = 4;  // five eighths of what a causal mask leaves half of
   return tiles && !c.conditions.empty() && !c.is_symbolic(c.row) ? kGroups : 1;
 }
@@ -40,7 +41,7 @@ int64_t groups_of(const RowCone& c, bool tiles) {
 /// each other. Else each head has its own sums, which one of its blocks after the other adds to.
 class RowBlocks {
  public:
-  RowBlocks(Graph& g, const RowCone& cone, int64_t rows, int64_t panel, bool tiles)
+  RowBlocks(Graph& g, const RowCone& cone, int64_t rows, int64_t panel, const MatrixUnit* tiles)
       : g_(g), c_(cone), all_(cone.size_of(cone.row)), heads_(cone.heads()) {
     const int64_t count = all_ / rows, groups = std::min(count, groups_of(cone, tiles));
     for (int64_t i = 0; i < groups; ++i) {
@@ -198,13 +199,13 @@ class RowBlocks {
 };
 
 /// As many rows as may be at once; all where that is one block.
-int64_t rows_at_once(const RowCone& c, const Machine& machine, bool tiles) {
+int64_t rows_at_once(const RowCone& c, const Machine& machine, const MatrixUnit* tiles) {
   const int64_t rows = c.size_of(c.row), keys = c.size_of(c.key);
   const int64_t fit = machine.l2().bytes / kBlockOfL2 / (keys * 4);
   const int64_t most =
       std::clamp(std::min(fit, rows / groups_of(c, tiles)), kFewestRows, kMostRows);
   const int64_t blocks = (rows + most - 1) / most;
-  return rows / blocks;
+  return (rows + blocks - 1) / blocks;
 }
 
 /// There are rows enough, and sums over them, which go by once for each block, are less than the
@@ -238,20 +239,27 @@ struct Replacements {
   }
 };
 
-/// Whether the target's tiles multiply what it reads.
-bool is_by_tiles(const RowCone& c, const Target& target) {
+/// The target's tiles, if they multiply what it reads.
+const MatrixUnit* tiles_of(const RowCone& c, const Target& target) {
   const auto is_widened = [](const ScoreProduct& p) {
     NodeRef x = moved(p.values);
     return x->op == Op::Cast && x->dtype == DType::F32 && x->src(0)->dtype == DType::BF16;
   };
-  return target.tile_unit(Op::Dot2) && std::ranges::any_of(c.products, is_widened);
+  return std::ranges::any_of(c.products, is_widened) ? target.tile_unit(Op::Dot2) : nullptr;
+}
+
+/// As many scores as so many L2s hold.
+double many_scores(const Target& target, double l2s) {
+  return l2s * static_cast<double>(target.machine.l2().bytes) / 4;
 }
 
 void add_blocks(Graph& g, const GraphUses& uses, const RowCone& c, const Target& target,
                 Replacements& out) {
-  if (!is_worth_it(c)) return;
+  const MatrixUnit* tiles = tiles_of(c, target);
+  if (!is_worth_it(c) ||
+      (!tiles && largest_numel(c.exponential->shape->span()) <= many_scores(target, kManyScores)))
+    return;
   const int64_t panel = std::max<int64_t>(kLeastPanel, target.lanes(c.products[0].values->dtype));
-  const bool tiles = is_by_tiles(c, target);
   const auto made = RowBlocks(g, c, rows_at_once(c, target.machine, tiles), panel, tiles).run();
   for (size_t k = 0; k < made.size(); ++k) out.add(c.products[k].sum, made[k], uses);
 }
@@ -320,7 +328,8 @@ std::vector<NodeRef> by_row_blocks(Graph& g, std::span<const NodeRef> roots, con
     for (size_t i = 0; i < evaluated_sources(n); ++i) ++uses.count[n->src(i)];
   for (NodeRef n : roots) ++uses.count[n];
   Replacements made;
-  const double scores = kManyScores * static_cast<double>(target.machine.l2().bytes) / 4;
+  const double scores =
+      many_scores(target, target.tile_unit(Op::Dot2) ? kManyScoresOfTiles : kManyScores);
   for (const RowCone& cone : find_row_cones(g, uses, scores))
     add_blocks(g, uses, cone, target, made);
   const ConstantValues constants(options.constants);

@@ -2,6 +2,8 @@
 #include <cmath>
 
 #include "weft/tensor/access.h"
+#include "weft/tensor/tracing.h"
+#include "weft/tensor/transforms.h"
 
 namespace weft {
 
@@ -77,6 +79,22 @@ Tensor masked(const Tensor& scores, const Tensor& mask) {
   return is_bool(mask.dtype()) ? mask.where(scores, -INFINITY) : scores + mask;
 }
 
+/// q k^T in the dtype of sums, of which no digit is lost before the softmax. Its gradient is
+/// rounded to what q and k are: else the products that gradients are would not be those of narrow
+/// numbers.
+Tensor attention_scores(const Tensor& q, const Tensor& k) {
+  const DType narrow = product_dtype(q, k, "scaled_dot_product_attention"), run = sum_dtype(narrow);
+  const Tensor scores = q.cast(run).matmul(k.cast(run).transpose(-1, -2));
+  if (run == narrow) return scores;
+  const GradientFunction rounded = [narrow, run](auto&, auto&, const Tensors& upstream) {
+    return Tensors{upstream[0].cast(narrow).cast(run)};
+  };
+  const auto same = [&](const Tensors& given) {
+    return with_gradient([](const Tensors& in) { return in; }, rounded, given);
+  };
+  return called("attention_scores", {static_cast<int64_t>(narrow)}, {scores}, same)[0];
+}
+
 /// softmax along the last axis, and 0 in rows of -inf alone: what sees nothing attends to nothing.
 Tensor attention_weights(const Tensor& scores) {
   const Tensor top = scores.max(-1, true).detach();
@@ -102,12 +120,11 @@ Tensor Tensor::scaled_dot_product_attention(const Tensor& key, const Tensor& val
   }
   const double scale =
       options.scale != 0 ? options.scale : 1 / std::sqrt(static_cast<double>(size(-1)));
-  Tensor scores = matmul(k.transpose(-1, -2)) * scale;
+  Tensor scores = attention_scores(*this, k) * scale;
   if (options.mask) scores = masked(scores, *options.mask);
   const Tensor near = ones({dim(-2), k.dim(-2)}, DType::Bool);
   if (options.causal) scores = masked(scores, near.tril());
   if (options.window > 0) scores = masked(scores, near.triu(1 - options.window));
-  scores = scores.cast(sum_dtype(dtype()));
   const bool may_see_nothing = options.mask || options.window > 0;
   const Tensor weights =
       (may_see_nothing ? attention_weights(scores) : scores.softmax(-1)).cast(dtype());
