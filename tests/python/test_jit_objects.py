@@ -4,6 +4,7 @@ import enum
 import pickle
 import sys
 import threading
+import time
 from collections import OrderedDict, deque, namedtuple
 from types import SimpleNamespace
 
@@ -338,3 +339,74 @@ def test_a_function_that_only_gives_its_argument_to_another():
     for i in range(1, 7):
         f(x, x.full_like(i).contiguous())
         assert x.item() == i
+
+
+def test_a_seed_that_is_set_between_replays():
+    def draws(x):
+        return x.dropout(0.5), Tensor.rand(2), Tensor.randn(3)
+
+    def run(f):
+        Tensor.manual_seed(3)
+        with Tensor.train():
+            return [[t.tolist() for t in f(Tensor.ones(12))] for _ in range(4)]
+
+    f = TinyJit(draws)
+    assert run(f) == run(draws)  # captured on the way
+    assert run(f) == run(draws)  # replays alone
+    # What is drawn after a replay goes on where that ended.
+    seen = []
+    with Tensor.train():
+        for g in (f, draws):
+            Tensor.manual_seed(4)
+            seen.append((g(Tensor.ones(12))[1].tolist(), Tensor.rand(2).tolist()))
+    assert seen[0] == seen[1]
+
+
+def test_equals_of_what_a_function_reads_may_change():
+    a = Tensor([0.0, 0.0]).realize()
+    b = Tensor([1.0, 1.0]).realize()
+    a.assign(b).realize()  # one memory
+    f = TinyJit(lambda x: a + x)
+    for _ in range(2):
+        f(Tensor([1.0, 1.0]))
+    b.assign(b * 5).realize()
+    assert f(Tensor([1.0, 1.0])).tolist() == [2.0, 2.0] and b.tolist() == [5.0, 5.0]
+
+    sums, total = [], Tensor([0.0]).realize()
+
+    @TinyJit
+    def add(x):
+        y = total + x
+        total.assign(y)
+        return y
+
+    for _ in range(4):
+        sums.append(add(Tensor([1.0])))
+    assert [s.item() for s in sums] == [1, 2, 3, 4] and total.item() == 4
+
+
+def test_reset_and_pickles_while_another_thread_calls():
+    weight = Tensor(np.eye(64, dtype=np.float32)).realize()
+    f = TinyJit(lambda x: (x @ weight).relu().sum(1))
+    wrong, ends = [], time.monotonic() + 1
+
+    def call(k):
+        while time.monotonic() < ends:
+            if f(Tensor.full((64, 64), k)).tolist() != [64.0 * k] * 64:
+                wrong.append(k)
+
+    threads = [threading.Thread(target=call, args=(k,)) for k in (1.0, 2.0, 3.0)]
+    for t in threads:
+        t.start()
+    while time.monotonic() < ends:
+        f.reset()
+        time.sleep(0.002)
+        assert f.kernels >= 0 and f.kept_bytes >= 0 and f.planned_bytes >= 0
+        if f.captured:
+            try:
+                pickle.dumps(f)
+            except (AttributeError, pickle.PicklingError):
+                pass  # it was no longer captured: a lambda
+    for t in threads:
+        t.join()
+    assert not wrong
