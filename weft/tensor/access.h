@@ -2,6 +2,7 @@
 #pragma once
 
 #include <mutex>
+#include <unordered_set>
 
 #include "weft/base/error.h"
 #include "weft/base/function_ref.h"
@@ -112,10 +113,14 @@ class WriteWatch {
   };
   const std::vector<Write>& writes() const { return writes_; }
   static void note(TensorCell& cell);  ///< before it is written
+  static void made(const TensorCell& cell);
+  /// By this thread, and since.
+  bool made_here(const TensorCell& cell) const { return made_.contains(&cell); }
 
  private:
   WriteWatch* outer_;
   std::vector<Write> writes_;
+  std::unordered_set<const TensorCell*> made_;
 };
 
 /// What backward() went through, until a step: see take_pending_losses().

@@ -274,6 +274,10 @@ thread_local WriteWatch* t_watch = nullptr;
 WriteWatch::WriteWatch() : outer_(t_watch) { t_watch = this; }
 WriteWatch::~WriteWatch() { t_watch = outer_; }
 
+void WriteWatch::made(const TensorCell& cell) {
+  for (WriteWatch* w = t_watch; w; w = w->outer_) w->made_.insert(&cell);
+}
+
 void WriteWatch::note(TensorCell& cell) {
   for (WriteWatch* w = t_watch; w; w = w->outer_) {
     const auto is_same = [&](const Write& x) { return x.cell.lock().get() == &cell; };
