@@ -95,16 +95,15 @@ Tensors checkpoint(const TensorFunction& f, const Tensors& inputs, CallSite at) 
   for (const Tensor& x : inputs) in.stacked.push_back(x.unsqueeze(0));
   std::optional<TracedWrites> writes;
   size_t given = 0;
-  const RepeatBody results =
-      repeat(in, [&](const Tensors& slices, const Tensors&, const Tensors&) {
-        writes.emplace("checkpoint", slices);
-        RepeatBody body{{}, f(slices)};
-        require_some("checkpoint", body.outs);
-        given = body.outs.size();
-        // What it assigns is computed with its results.
-        for (const Tensor& after : writes->take()) body.outs.push_back(after);
-        return body;
-      });
+  const RepeatBody results = repeat(in, [&](const Tensors& slices, const Tensors&, const Tensors&) {
+    writes.emplace("checkpoint", slices);
+    RepeatBody body{{}, f(slices)};
+    require_some("checkpoint", body.outs);
+    given = body.outs.size();
+    // What it assigns is computed with its results.
+    for (const Tensor& after : writes->take()) body.outs.push_back(after);
+    return body;
+  });
   Tensors out;
   for (const Tensor& y : results.outs) out.push_back(y.squeeze(0));
   writes->give({out.begin() + static_cast<ptrdiff_t>(given), out.end()});

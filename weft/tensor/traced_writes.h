@@ -1,5 +1,5 @@
-// TracedWrites: what becomes of tensors that a traced function assigns to, batch norm's averages for
-// instance: they are left with values, not with what is made of the trace's placeholders.
+// TracedWrites: what becomes of tensors that a traced function assigns to, batch norm's averages
+// for instance: they are left with values, not with what is made of the trace's placeholders.
 #pragma once
 
 #include "weft/tensor/access.h"
@@ -7,8 +7,8 @@
 
 namespace weft {
 
-/// Lives while a function runs on `holes`, and until one of the others is called. Where the function
-/// or that fails, everything has its value from before.
+/// Lives while a function runs on `holes`, and until one of the others is called. Where the
+/// function or that fails, everything has its value from before.
 class TracedWrites {
  public:
   TracedWrites(const char* tag, Tensors holes);
