@@ -189,6 +189,8 @@ struct TensorAccess {
 /// An axis in [0, rank), or an error: "[sum] axis 3 is out of range for ... (2, 3): use -2 to 1".
 int64_t checked_axis(const char* tag, int64_t axis, const Tensor& x);
 int64_t checked_axis(const char* tag, int64_t axis, size_t rank, const std::string& shape);
+/// The same of an axis whose size has to be a number.
+int64_t sized_axis(const char* tag, int64_t axis, const Tensor& x);
 /// Distinct axes in ascending order; all of them when none is given.
 build::AxisList checked_axes(const char* tag, const Axes& axes, const Tensor& x);
 build::Extents nodes_of(const Dims& dims);
