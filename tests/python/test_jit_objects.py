@@ -12,7 +12,7 @@ import numpy as np
 
 import pytest
 
-from weft import JitError, Tensor, TinyJit, dtypes
+from weft import JitError, Tensor, TinyJit, dtypes, nn
 
 
 class Box:
@@ -410,3 +410,45 @@ def test_reset_and_pickles_while_another_thread_calls():
     for t in threads:
         t.join()
     assert not wrong
+
+
+def test_another_thread_leaves_a_capture_in_progress_alone():
+    started, ended, capturing = threading.Event(), threading.Event(), [False]
+
+    def net():
+        weight = Tensor([1.0, 2.0], requires_grad=True).realize()
+        count, opt = Tensor([0.0]).realize(), nn.optim.SGD([weight], lr=0.1)
+
+        def step(x, wait=False):
+            opt.zero_grad()
+            loss = (weight * x).square().sum()
+            loss.backward()
+            count.assign(count + loss.detach())
+            if wait:  # the other one steps meanwhile, and begins a call of a captured function
+                started.set()
+                ended.wait(20)
+            opt.step()
+            return loss.detach()
+        return step, count, weight
+
+    def others():
+        started.wait(20)
+        step, _, _ = net()
+        with Tensor.train():
+            TinyJit(step)(Tensor([1.0, 1.0]))  # a second call would be a capture, which waits for that one
+        ended.set()
+
+    step, count, weight = net()
+    f = TinyJit(lambda x: step(x, wait=capturing[0]))
+    thread = threading.Thread(target=others)
+    thread.start()
+    losses = []
+    with Tensor.train():
+        for i in range(4):
+            capturing[0] = i == 1
+            losses.append(f(Tensor([1.0, 1.0])).item())
+        thread.join()
+        expected, expected_count, expected_weight = net()
+        assert [expected(Tensor([1.0, 1.0])).item() for _ in range(4)] == pytest.approx(losses, rel=1e-5)
+    assert count.item() == pytest.approx(expected_count.item(), rel=1e-5)
+    np.testing.assert_allclose(weight.numpy(), expected_weight.numpy(), rtol=1e-5)

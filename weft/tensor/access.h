@@ -27,7 +27,7 @@ struct TensorCell : Storage {
   RootedNode history;   // what gave the value, where reading it made it memory
   bool walked = false;  // backward() went through it: what is read later needs no history
   Tensor grad;
-  bool write_noted = false;                         // is in the context's PendingWrites
+  const void* write_noted = nullptr;                // by whom it is in the context's PendingWrites
   TensorCell *previous = nullptr, *next = nullptr;  // in the context's LiveCells
 };
 
@@ -87,6 +87,22 @@ class Histories {
   NodeMap<NodeRef> known_;  // by memory
 };
 
+/// Who noted something that is to be done later: no other thread takes it while this one lives,
+/// which may be in the middle of what it is for.
+class Noted {
+ public:
+  explicit Noted(std::weak_ptr<Storage> cell);
+  /// Null where it is gone, or another thread's.
+  std::shared_ptr<Storage> taken() const;
+  bool gone() const { return cell_.expired(); }
+  bool is_mine() const;
+  static const void* me();
+
+ private:
+  std::weak_ptr<Storage> cell_;
+  std::weak_ptr<const char> thread_;
+};
+
 /// Tensors that were written and perhaps not realized since: a capture must find state in memory.
 class PendingWrites {
  public:
@@ -95,7 +111,7 @@ class PendingWrites {
 
  private:
   std::mutex mutex_;
-  std::vector<std::weak_ptr<Storage>> cells_;
+  std::vector<Noted> cells_;
   size_t prune_at_ = 64;
 };
 
@@ -131,7 +147,7 @@ class PendingLosses {
 
  private:
   std::mutex mutex_;
-  std::vector<std::weak_ptr<TensorCell>> cells_;
+  std::vector<Noted> cells_;
 };
 
 /// One public operation: the user's call site, and a promise to the graph that nodes not rooted yet
