@@ -262,6 +262,10 @@ const UserError kErrors[] = {
     {"[shape] the size n=3 is symbolic: its number is not part of the graph; use dims(), or bind "
      "and shrink to a number first",
      [] { f({4}).shrink({{0, Variable("n", 1, 4).bind(3)}}).shape(); }},
+    {"[argsort] the size of axis 0 of shape (n=3,) may change, and this needs a number: "
+     "shrink_to() "
+     "one, or pad_to() the largest, 4, with a value that you can tell",
+     [] { f({4}).shrink({{0, Variable("n", 1, 4).bind(3)}}).argsort(); }},
     {"[vector_norm] p is nan: give a number, or an infinite one", [] { vector_norm(f({2}), NAN); }},
     {"[arange] no integer dtype holds all of these numbers: give floats",
      [] { Tensor::arange(-1, uint64_t{3} << 62, int64_t{1} << 62); }},

@@ -135,3 +135,29 @@ def test_pictures(tmp_path):
 def test_files_of_numpy(tmp_path):
     save_npy(tmp_path / "x.npy", Tensor(ROWS))
     assert np.array_equal(np.load(tmp_path / "x.npy"), ROWS) and read_npy(tmp_path / "x.npy").tolist() == ROWS.tolist()
+
+
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_an_error_ends_an_epoch(prefetch):
+    def rows(numbers):
+        if 4 in numbers:
+            raise KeyError("row 4")
+        return [np.array(numbers)]
+
+    loader = DataLoader(8, 2, fetch=rows, prefetch=prefetch)
+    batches = iter(loader)
+    assert [next(batches)[0].tolist() for _ in range(2)] == [[0, 1], [2, 3]]
+    with pytest.raises(KeyError, match="row 4"):
+        next(batches)
+    assert list(batches) == [] and list(batches) == []
+    with pytest.raises(KeyError):  # the next epoch begins anew
+        list(loader)
+
+
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_rows_that_raise_stop_iteration_are_an_error(prefetch):
+    def rows(numbers):
+        raise StopIteration
+
+    with pytest.raises(RuntimeError, match="raised StopIteration"):
+        list(DataLoader(8, 2, fetch=rows, prefetch=prefetch))

@@ -4,6 +4,7 @@ import enum
 import pickle
 import sys
 import threading
+import time
 from collections import OrderedDict, deque, namedtuple
 from types import SimpleNamespace
 
@@ -11,7 +12,7 @@ import numpy as np
 
 import pytest
 
-from weft import JitError, Tensor, TinyJit, dtypes
+from weft import JitError, Tensor, TinyJit, dtypes, nn
 
 
 class Box:
@@ -338,3 +339,116 @@ def test_a_function_that_only_gives_its_argument_to_another():
     for i in range(1, 7):
         f(x, x.full_like(i).contiguous())
         assert x.item() == i
+
+
+def test_a_seed_that_is_set_between_replays():
+    def draws(x):
+        return x.dropout(0.5), Tensor.rand(2), Tensor.randn(3)
+
+    def run(f):
+        Tensor.manual_seed(3)
+        with Tensor.train():
+            return [[t.tolist() for t in f(Tensor.ones(12))] for _ in range(4)]
+
+    f = TinyJit(draws)
+    assert run(f) == run(draws)  # captured on the way
+    assert run(f) == run(draws)  # replays alone
+    # What is drawn after a replay goes on where that ended.
+    seen = []
+    with Tensor.train():
+        for g in (f, draws):
+            Tensor.manual_seed(4)
+            seen.append((g(Tensor.ones(12))[1].tolist(), Tensor.rand(2).tolist()))
+    assert seen[0] == seen[1]
+
+
+def test_equals_of_what_a_function_reads_may_change():
+    a = Tensor([0.0, 0.0]).realize()
+    b = Tensor([1.0, 1.0]).realize()
+    a.assign(b).realize()  # one memory
+    f = TinyJit(lambda x: a + x)
+    for _ in range(2):
+        f(Tensor([1.0, 1.0]))
+    b.assign(b * 5).realize()
+    assert f(Tensor([1.0, 1.0])).tolist() == [2.0, 2.0] and b.tolist() == [5.0, 5.0]
+
+    sums, total = [], Tensor([0.0]).realize()
+
+    @TinyJit
+    def add(x):
+        y = total + x
+        total.assign(y)
+        return y
+
+    for _ in range(4):
+        sums.append(add(Tensor([1.0])))
+    assert [s.item() for s in sums] == [1, 2, 3, 4] and total.item() == 4
+
+
+def test_reset_and_pickles_while_another_thread_calls():
+    weight = Tensor(np.eye(64, dtype=np.float32)).realize()
+    f = TinyJit(lambda x: (x @ weight).relu().sum(1))
+    wrong, ends = [], time.monotonic() + 1
+
+    def call(k):
+        while time.monotonic() < ends:
+            if f(Tensor.full((64, 64), k)).tolist() != [64.0 * k] * 64:
+                wrong.append(k)
+
+    threads = [threading.Thread(target=call, args=(k,)) for k in (1.0, 2.0, 3.0)]
+    for t in threads:
+        t.start()
+    while time.monotonic() < ends:
+        f.reset()
+        time.sleep(0.002)
+        assert f.kernels >= 0 and f.kept_bytes >= 0 and f.planned_bytes >= 0
+        if f.captured:
+            try:
+                pickle.dumps(f)
+            except (AttributeError, pickle.PicklingError):
+                pass  # it was no longer captured: a lambda
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+def test_another_thread_leaves_a_capture_in_progress_alone():
+    started, ended, capturing = threading.Event(), threading.Event(), [False]
+
+    def net():
+        weight = Tensor([1.0, 2.0], requires_grad=True).realize()
+        count, opt = Tensor([0.0]).realize(), nn.optim.SGD([weight], lr=0.1)
+
+        def step(x, wait=False):
+            opt.zero_grad()
+            loss = (weight * x).square().sum()
+            loss.backward()
+            count.assign(count + loss.detach())
+            if wait:  # the other one steps meanwhile, and begins a call of a captured function
+                started.set()
+                ended.wait(20)
+            opt.step()
+            return loss.detach()
+        return step, count, weight
+
+    def others():
+        started.wait(20)
+        step, _, _ = net()
+        with Tensor.train():
+            TinyJit(step)(Tensor([1.0, 1.0]))  # a second call would be a capture, which waits for that one
+        ended.set()
+
+    step, count, weight = net()
+    f = TinyJit(lambda x: step(x, wait=capturing[0]))
+    thread = threading.Thread(target=others)
+    thread.start()
+    losses = []
+    with Tensor.train():
+        for i in range(4):
+            capturing[0] = i == 1
+            losses.append(f(Tensor([1.0, 1.0])).item())
+        thread.join()
+        expected, expected_count, expected_weight = net()
+        assert [expected(Tensor([1.0, 1.0])).item() for _ in range(4)] == pytest.approx(losses, rel=1e-5)
+    assert count.item() == pytest.approx(expected_count.item(), rel=1e-5)
+    np.testing.assert_allclose(weight.numpy(), expected_weight.numpy(), rtol=1e-5)

@@ -256,3 +256,47 @@ def test_what_optimizers_remember():
     np.testing.assert_allclose(adam.v[1].numpy(), [0.001], rtol=1e-6)
     np.testing.assert_allclose([adam.b1_t.item(), adam.b2_t.item()], [0.9, 0.999], rtol=1e-6)
     assert [b.shape for b in sgd.b] == [(1,)]
+
+
+@pytest.mark.parametrize("mode, numpy_mode", [("reflect", "reflect"), ("replicate", "edge"), ("circular", "wrap")])
+def test_convolutions_pad_in_other_ways(mode, numpy_mode):
+    x = np.random.default_rng(0).normal(size=(2, 3, 6, 7)).astype(np.float32)
+    for padding, pads in (((1, 2), ((1, 1), (2, 2))), ("same", ((1, 1), (0, 1)))):
+        conv = nn.Conv2d(3, 4, (3, 2), padding=padding, padding_mode=mode)
+        plain = nn.Conv2d(3, 4, (3, 2), padding="valid")
+        plain.weight, plain.bias = conv.weight, conv.bias
+        expected = plain(Tensor(np.pad(x, ((0, 0), (0, 0), *pads), mode=numpy_mode)))
+        np.testing.assert_allclose(conv(Tensor(x)).numpy(), expected.numpy(), rtol=1e-4, atol=1e-5)
+    with pytest.raises(ValueError, match="padding_mode='wrap'"):
+        nn.Conv1d(3, 4, 3, padding_mode="wrap")
+
+
+def test_batch_norm_without_momentum_keeps_the_mean_of_all_batches():
+    batches = np.random.default_rng(0).normal(size=(3, 8, 2)).astype(np.float32)
+    norm = nn.BatchNorm(2, momentum=None)
+    with Tensor.train():
+        for batch in batches:
+            norm(Tensor(batch)).realize()
+    np.testing.assert_allclose(norm.running_mean.numpy(), batches.mean((0, 1)), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(norm.running_var.numpy(), batches.var(1, ddof=1).mean(0), rtol=1e-4)
+
+
+def test_the_row_of_padding_is_not_trained():
+    table = nn.Embedding(5, 3, padding_idx=-1)
+    assert table.weight[4].tolist() == [0, 0, 0]
+    table.weight.requires_grad_()
+    table(Tensor([[4, 1], [1, 0]])).sum().backward()
+    assert table.weight.grad.tolist() == [[1] * 3, [2] * 3, [0] * 3, [0] * 3, [0] * 3]
+    with pytest.raises(ValueError, match="padding_idx is 5"):
+        nn.Embedding(5, 3, padding_idx=5)
+
+
+def test_cells_take_one_example():
+    x = Tensor(np.random.default_rng(0).normal(size=(2, 3)).astype(np.float32))
+    for kind in (nn.RNNCell, nn.GRUCell):
+        cell = kind(3, 4)
+        h = cell(x)
+        np.testing.assert_allclose(cell(x[1], cell(x[1])).numpy(), cell(x, h)[1].numpy(), rtol=1e-5, atol=1e-6)
+    cell = nn.LSTMCell(3, 4)
+    for one, both in zip(cell(x[1], cell(x[1])), cell(x, cell(x))):
+        np.testing.assert_allclose(one.numpy(), both[1].numpy(), rtol=1e-5, atol=1e-6)

@@ -4,7 +4,7 @@ import pytest
 
 import weft
 from conftest import needs_torch, torch
-from weft import Tensor, dtypes
+from weft import Tensor, dtypes, nn
 from weft.dtype import (can_lossless_cast, float_to_bf16, float_to_fp16, float_to_fp8, fp8_to_float)
 
 
@@ -176,3 +176,66 @@ def test_hessian_of_a_write_to_a_part():
         return (y * y).sum()
     got = weft.hessian(f)(Tensor([.1, .2, .3, .4, .5]))
     np.testing.assert_allclose(got.numpy(), np.diag([0, 0, 2, 2, 10]), atol=1e-6)
+
+
+def test_batch_norm_in_transforms_updates_its_averages_once():
+    data = np.random.default_rng(0).normal(size=(8, 3)).astype(np.float32)
+
+    def after(run):
+        norm = nn.BatchNorm(3)
+        with Tensor.train():
+            result = run(norm, Tensor(data, requires_grad=True))
+        return result.numpy(), norm.running_mean.numpy(), norm.running_var.numpy(), norm.num_batches_tracked.item()
+
+    def gradient(norm, x):
+        (norm(x) ** 3).sum().backward()
+        return x.grad
+
+    def checkpointed(norm, x):
+        (weft.checkpoint(lambda z: norm(z) ** 3)(x)).sum().backward()
+        return x.grad
+
+    def nested(norm, x):
+        return weft.grad(lambda z: weft.checkpoint(lambda y: (norm(y) ** 3).sum())(z))(x)
+
+    expected = after(gradient)
+    for run in (checkpointed, nested, lambda norm, x: weft.grad(lambda z: (norm(z) ** 3).sum())(x),
+                lambda norm, x: weft.vjp(lambda z: (norm(z) ** 3).sum(), x)[1](Tensor(1.0))[0]):
+        for got, want in zip(after(run), expected):
+            np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+def test_what_slices_and_rounds_assign_to_is_refused():
+    data = Tensor(np.ones((2, 8, 3), np.float32))
+    norm, count = nn.BatchNorm(3), Tensor([0.0]).realize()
+
+    def counting(h, x):
+        count.assign(count + 1)
+        return h + x.sum(), None
+
+    with Tensor.train():
+        with pytest.raises(weft.ArgumentError, match="another value for each slice"):
+            weft.vmap(norm)(data)
+        with pytest.raises(weft.ArgumentError, match="rounds do not hand on: carry it"):
+            weft.scan(lambda h, x: (h, norm(x)), Tensor([0.0]), data)
+        with pytest.raises(weft.ArgumentError, match="carry it"):
+            weft.scan(counting, Tensor(0.0), data)
+        with pytest.raises(ZeroDivisionError):
+            weft.grad(lambda z: norm(z).sum() * (1 // 0))(data[0])
+    assert norm.running_mean.tolist() == [0.0, 0.0, 0.0] and norm.num_batches_tracked.item() == 0
+    assert count.item() == 0
+
+
+def test_tensors_made_inside_of_slices_and_rounds_are_written():
+    x = Tensor([[1.0, 2.0], [3.0, 4.0]])
+    kept = []
+
+    def f(row):
+        made = Tensor.zeros(2)
+        made[0] = row[1]
+        kept.append(made)
+        return made + row
+
+    assert weft.vmap(f)(x).tolist() == [[3.0, 2.0], [7.0, 4.0]]
+    assert weft.scan(lambda h, row: (h, f(row)), Tensor([0.0]), x)[1].tolist() == [[3.0, 2.0], [7.0, 4.0]]
+    assert weft.checkpoint(f)(x[0]).tolist() == [3.0, 2.0]

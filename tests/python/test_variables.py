@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from weft import Tensor, Variable, dtypes
+from weft import ArgumentError, Tensor, Variable, dtypes
 
 
 def test_a_variable_without_a_value():
@@ -71,3 +71,17 @@ def test_variables_are_pickled_and_copied():
         assert (other.vmin, other.vmax, other.expr) == (4, 64, "n") and other.bind(8) == v.bind(8)
         with pytest.raises(ValueError, match="multiples of 4"):
             other.bind(6)
+
+
+@pytest.mark.parametrize("name, f", [
+    ("sort", lambda x: x.sort()), ("argsort", lambda x: x.argsort()), ("topk", lambda x: x.topk(2)),
+    ("median", lambda x: x.median(-1)), ("kthvalue", lambda x: x.kthvalue(2)), ("mode", lambda x: x.mode()),
+    ("quantile", lambda x: x.quantile(0.5, -1)), ("unique", lambda x: x.unique()), ("nonzero", lambda x: x.nonzero()),
+    ("masked_select", lambda x: x.masked_select(x > 2)), ("searchsorted", lambda x: x.searchsorted(x)), ("diff", lambda x: x.diff()),
+    ("histc", lambda x: x.histc(4)), ("split", lambda x: x.split(2)), ("chunk", lambda x: x.chunk(2))])
+def test_what_needs_a_size_as_a_number_says_so(name, f):
+    x = Tensor([3.0, 1, 2, 5, 4, 9])[:Variable("n", 1, 6).bind(4)]
+    with pytest.raises(ArgumentError, match=rf"\[{name}\] the size of axis 0 of shape \(n=4,?\) may change"):
+        f(x)
+    assert x.pad_to(6, value=float("inf")).sort()[0].tolist()[:4] == [1, 2, 3, 5]
+    assert len(x.shrink_to(3).sort()[0].tolist()) == 3

@@ -3,6 +3,7 @@
 #include <nanobind/stl/unique_ptr.h>
 
 #include <mutex>
+#include <utility>
 
 #include "weft/base/context.h"
 #include "weft/base/error.h"
@@ -60,7 +61,12 @@ DataLoader::Fetch fetching(nb::object function) {
   return [held, &context](const std::vector<int64_t>& rows) {
     const GilAcquired gil;
     const ContextScope scope(context);
-    return host_arrays((*held)(nb::cast(rows)));
+    try {
+      return host_arrays((*held)(nb::cast(rows)));
+    } catch (nb::python_error& error) {  // which would look like the end of the epoch
+      if (!error.matches(PyExc_StopIteration)) throw;
+      nb::raise_from(error, PyExc_RuntimeError, "what gives the rows raised StopIteration");
+    }
   };
 }
 
@@ -76,7 +82,8 @@ struct Batches {
   Batches& operator=(const Batches&) = delete;
 
   std::unique_ptr<DataLoader::Epoch> epoch;
-  std::mutex turn;  // of threads that share it
+  std::mutex turn;    // of threads that share it
+  bool over = false;  // an error ends it, as it ends a generator: Python's can be raised but once
 };
 
 std::vector<Tensor> next_batch(Batches& batches) {
@@ -85,7 +92,9 @@ std::vector<Tensor> next_batch(Batches& batches) {
     const GilReleased released;
     const std::lock_guard turn(batches.turn);
     const BusyScope busy;  // not of a thread that waits for its turn: a fetch may fork
+    if (std::exchange(batches.over, true)) throw nb::stop_iteration();
     batch = batches.epoch->next();
+    batches.over = !batch;
   }
   if (!batch) throw nb::stop_iteration();
   return *batch;

@@ -3,7 +3,9 @@
 
 #include <atomic>
 #include <mutex>
+#include <optional>
 #include <thread>
+#include <type_traits>
 
 #include "weft/base/context.h"
 #include "weft/base/error.h"
@@ -88,21 +90,26 @@ class JitFunction {
     return mode == JitState::Mode::Replay ? again(&JitState::replay) : run(mode, args, kwargs);
   }
   void reset() {
-    state_.reset();
-    if (!loaded_) shape_.reset();
+    between_calls([&] {
+      state_.reset();
+      if (!loaded_) shape_.reset();
+    });
   }
 
   // ---- pickles
 
-  nb::tuple reduce() const {
-    if (!captured()) return nb::make_tuple(nb::type<JitFunction>(), nb::make_tuple(function()));
-    std::vector<std::byte> data;
-    {
-      const Released released;
-      data = function_bytes(state_.captured());
-    }
-    return nb::make_tuple(nb::module_::import_("weft.engine.jit").attr("unpickled"),
-                          nb::make_tuple(nb::bytes(data.data(), data.size()), skeleton_of(shape_)));
+  nb::tuple reduce() {
+    return between_calls([&] {
+      if (!captured()) return nb::make_tuple(nb::type<JitFunction>(), nb::make_tuple(function()));
+      std::vector<std::byte> data;
+      {
+        const Released released;
+        data = function_bytes(state_.captured());
+      }
+      return nb::make_tuple(
+          nb::module_::import_("weft.engine.jit").attr("unpickled"),
+          nb::make_tuple(nb::bytes(data.data(), data.size()), skeleton_of(shape_)));
+    });
   }
   void load(const nb::bytes& data, nb::handle skeleton) {
     const std::span bytes(static_cast<const std::byte*>(data.data()), data.size());
@@ -110,9 +117,15 @@ class JitFunction {
     shape_ = filled(skeleton);
     loaded_ = true;
   }
-  size_t kernels() const { return state_.kernels(); }
-  int64_t kept_bytes() const { return state_.kept_bytes(); }
-  int64_t planned_bytes() const { return state_.planned_bytes(); }
+  size_t kernels() {
+    return between_calls([&] { return state_.kernels(); });
+  }
+  int64_t kept_bytes() {
+    return between_calls([&] { return state_.kept_bytes(); });
+  }
+  int64_t planned_bytes() {
+    return between_calls([&] { return state_.planned_bytes(); });
+  }
   bool captured() const { return shape_.is_valid(); }
   int64_t calls() const { return calls_; }
   nb::object function() const { return f_.is_valid() ? f_ : nb::none(); }
@@ -151,6 +164,14 @@ class JitFunction {
    private:
     JitFunction& f_;
   };
+
+  /// What looks at captures or forgets them waits for another thread's call, too.
+  template <class F>
+  std::invoke_result_t<F> between_calls(F&& f) {
+    std::optional<Turn> turn;
+    if (caller_ != std::this_thread::get_id()) turn.emplace(*this);
+    return f();
+  }
 
   void visit_arguments(const nb::args& args, const nb::kwargs& kwargs) {
     Contents found(state_.arguments());

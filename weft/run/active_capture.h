@@ -31,6 +31,8 @@ class CaptureListener : public StorageListener {
  public:
   /// Somebody looked at a value that has no memory yet.
   virtual void read_lazy(const Storage& storage, NodeRef value) = 0;
+  /// Somebody looked at a value whose memory several storages share.
+  virtual void read_shared(const Storage& storage) = 0;
   /// The values read_lazy() saw of storages that are older than the capture.
   virtual std::span<const NodeRef> watched() const = 0;
   /// Data of the host became the buffer of this node: a replay would not see new data.

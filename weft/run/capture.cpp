@@ -73,14 +73,34 @@ struct CaptureScope::State final : CaptureListener {
     }
     listening = true;
     watched_state.begin(context.get<BufferTable>().holders(), argument_ids);
+    for (const auto& [id, holders] : watched_state.holders())
+      if (holders.size() > 1) watch_shared(holders, true);
     slot.thread.store(std::this_thread::get_id());
   }
   void stop() {
     if (!listening) return;
     listening = false;
+    for (const auto& [id, holders] : watched_state.holders())
+      if (holders.size() > 1) watch_shared(holders, false);
     slot.thread.store(std::thread::id());
     slot.listener.store(nullptr, std::memory_order_release);
     slot.listener.notify_all();
+  }
+  using Sharers = std::vector<std::weak_ptr<Storage>>;
+  static void watch_shared(const Sharers& sharers, bool on) {
+    for (const auto& weak : sharers)
+      if (const std::shared_ptr<Storage> s = weak.lock()) StorageAccess::watch(*s, on);
+  }
+  /// Of storages that share memory those that the function looked at, if it did at any: what
+  /// becomes of the others is nothing to it.
+  StateWatch::Holders meant_holders() const {
+    StateWatch::Holders all = watched_state.holders();
+    const auto unread = [&](const std::weak_ptr<Storage>& s) {
+      return !read.contains(s.lock().get());
+    };
+    for (auto& [id, sharers] : all)
+      if (!std::ranges::all_of(sharers, unread)) std::erase_if(sharers, unread);
+    return all;
   }
   [[noreturn]] static void refuse_nesting() {
     fail("jit.nested",
@@ -120,7 +140,10 @@ struct CaptureScope::State final : CaptureListener {
 
   // ---- CaptureListener
   void created(Storage& s) override { watched_state.created(s); }
-  void destroyed(Storage& s) noexcept override { watched_state.destroyed(s); }
+  void destroyed(Storage& s) noexcept override {
+    watched_state.destroyed(s);
+    read.erase(&s);
+  }
   void written(Storage& s) override { watched_state.written(s); }
   bool stays(int64_t id) const override { return watched_state.stays(id); }
   void read_lazy(const Storage& s, NodeRef value) override {
@@ -129,6 +152,7 @@ struct CaptureScope::State final : CaptureListener {
     watched_storages.push_back(
         {const_cast<Storage&>(s).weak_from_this(), StorageAccess::writes(s), value->key});
   }
+  void read_shared(const Storage& s) override { read.insert(&s); }
   std::span<const NodeRef> watched() const override { return watch; }
   void host_data(int64_t id, std::string_view label) override { recording.host_data[id] = label; }
   void bound(NodeRef variable, int64_t value) override {
@@ -175,6 +199,7 @@ struct CaptureScope::State final : CaptureListener {
   StateWatch watched_state;
   std::vector<NodeRef> watch;
   std::vector<Watched> watched_storages;
+  std::unordered_set<const Storage*> read;  // of those that share memory
   bool listening = false;
 };
 
@@ -223,7 +248,7 @@ std::unique_ptr<Replay> CaptureScope::finish(std::span<const std::shared_ptr<Sto
     if (alive && std::find(r.results.begin(), r.results.end(), alive) == r.results.end())
       r.leftovers.push_back(std::move(alive));
   }
-  r.holders = state_->watched_state.holders();
+  r.holders = state_->meant_holders();
   r.argument_ids = state_->argument_ids;
   state_->stop();
   auto replay = std::make_unique<Replay::State>(plan_replay(state_->context, r));

@@ -35,11 +35,16 @@ Storage::~Storage() {
     buffers.left_lazy();
 }
 
-NodeRef Storage::value() const {
+void Storage::read_marked() const {
   if (lost()) {
     std::lock_guard lock(mutex_);
     fail_runtime("storage.lost", "{}", why_lost_);
   }
+  if (CaptureListener* capture = active_capture(context_)) capture->read_shared(*this);
+}
+
+NodeRef Storage::value() const {
+  if (marks_.load(std::memory_order_acquire) != 0) read_marked();
   NodeRef n = value_.load(std::memory_order_acquire);
   if (n->op != Op::Buffer)
     if (CaptureListener* capture = active_capture(context_)) capture->read_lazy(*this, n);
@@ -63,7 +68,7 @@ void Storage::replace(NodeRef value) {
   value->roots.fetch_add(1, std::memory_order_relaxed);
   NodeRef old = value_.exchange(value, std::memory_order_acq_rel);
   old->roots.fetch_sub(1, std::memory_order_release);
-  lost_.store(false, std::memory_order_release);
+  if (lost()) marks_.fetch_and(static_cast<uint8_t>(~kLost), std::memory_order_release);
   if (left.id >= 0) buffers.leave(left.id, this);
 }
 
@@ -93,7 +98,7 @@ std::string Storage::label_as(std::string_view name) const {
 void Storage::mark_lost(std::string why) {
   std::lock_guard lock(mutex_);
   why_lost_ = std::move(why);
-  lost_.store(true, std::memory_order_release);
+  marks_.fetch_or(kLost, std::memory_order_release);
 }
 
 // ---- data of the host

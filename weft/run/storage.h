@@ -54,7 +54,7 @@ class Storage : public std::enable_shared_from_this<Storage> {
 
   /// From here on value() is an Error that says `why`, until the next set_value().
   void mark_lost(std::string why);
-  bool lost() const { return lost_.load(std::memory_order_acquire); }
+  bool lost() const { return (marks_.load(std::memory_order_acquire) & kLost) != 0; }
 
  private:
   friend struct StorageAccess;
@@ -64,10 +64,12 @@ class Storage : public std::enable_shared_from_this<Storage> {
     int64_t id = -1;                 // of its node
   };
   void replace(NodeRef value);  // set_value() that no capture hears of
+  void read_marked() const;     // value() of one with a mark
+  static constexpr uint8_t kLost = 1, kWatched = 2;
 
   Context& context_;
   std::atomic<NodeRef> value_;  // rooted
-  std::atomic<bool> lost_{false};
+  mutable std::atomic<uint8_t> marks_{0};
   std::atomic<uint64_t> writes_{0};
   CallSite made_;
   mutable std::mutex mutex_;  // of what follows
@@ -83,6 +85,14 @@ struct StorageAccess {
   static NodeRef peek(const Storage& s) { return s.value_.load(std::memory_order_acquire); }
   /// How often set_value() was called.
   static uint64_t writes(const Storage& s) { return s.writes_.load(std::memory_order_relaxed); }
+  /// Whether this thread's capture hears when the value is read: of those that share memory it has
+  /// to know which one the function means.
+  static void watch(const Storage& s, bool on) {
+    if (on)
+      s.marks_.fetch_or(Storage::kWatched, std::memory_order_relaxed);
+    else
+      s.marks_.fetch_and(static_cast<uint8_t>(~Storage::kWatched), std::memory_order_relaxed);
+  }
   /// The same contents in another form: nobody can tell, so no capture hears of it.
   static void replace(Storage& s, NodeRef value) { s.replace(value); }
 };

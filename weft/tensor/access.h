@@ -2,6 +2,7 @@
 #pragma once
 
 #include <mutex>
+#include <unordered_set>
 
 #include "weft/base/error.h"
 #include "weft/base/function_ref.h"
@@ -26,7 +27,7 @@ struct TensorCell : Storage {
   RootedNode history;   // what gave the value, where reading it made it memory
   bool walked = false;  // backward() went through it: what is read later needs no history
   Tensor grad;
-  bool write_noted = false;                         // is in the context's PendingWrites
+  const void* write_noted = nullptr;                // by whom it is in the context's PendingWrites
   TensorCell *previous = nullptr, *next = nullptr;  // in the context's LiveCells
 };
 
@@ -86,6 +87,22 @@ class Histories {
   NodeMap<NodeRef> known_;  // by memory
 };
 
+/// Who noted something that is to be done later: no other thread takes it while this one lives,
+/// which may be in the middle of what it is for.
+class Noted {
+ public:
+  explicit Noted(std::weak_ptr<Storage> cell);
+  /// Null where it is gone, or another thread's.
+  std::shared_ptr<Storage> taken() const;
+  bool gone() const { return cell_.expired(); }
+  bool is_mine() const;
+  static const void* me();
+
+ private:
+  std::weak_ptr<Storage> cell_;
+  std::weak_ptr<const char> thread_;
+};
+
 /// Tensors that were written and perhaps not realized since: a capture must find state in memory.
 class PendingWrites {
  public:
@@ -94,7 +111,7 @@ class PendingWrites {
 
  private:
   std::mutex mutex_;
-  std::vector<std::weak_ptr<Storage>> cells_;
+  std::vector<Noted> cells_;
   size_t prune_at_ = 64;
 };
 
@@ -112,10 +129,14 @@ class WriteWatch {
   };
   const std::vector<Write>& writes() const { return writes_; }
   static void note(TensorCell& cell);  ///< before it is written
+  static void made(const TensorCell& cell);
+  /// By this thread, and since.
+  bool made_here(const TensorCell& cell) const { return made_.contains(&cell); }
 
  private:
   WriteWatch* outer_;
   std::vector<Write> writes_;
+  std::unordered_set<const TensorCell*> made_;
 };
 
 /// What backward() went through, until a step: see take_pending_losses().
@@ -126,7 +147,7 @@ class PendingLosses {
 
  private:
   std::mutex mutex_;
-  std::vector<std::weak_ptr<TensorCell>> cells_;
+  std::vector<Noted> cells_;
 };
 
 /// One public operation: the user's call site, and a promise to the graph that nodes not rooted yet
@@ -184,6 +205,8 @@ struct TensorAccess {
 /// An axis in [0, rank), or an error: "[sum] axis 3 is out of range for ... (2, 3): use -2 to 1".
 int64_t checked_axis(const char* tag, int64_t axis, const Tensor& x);
 int64_t checked_axis(const char* tag, int64_t axis, size_t rank, const std::string& shape);
+/// The same of an axis whose size has to be a number.
+int64_t sized_axis(const char* tag, int64_t axis, const Tensor& x);
 /// Distinct axes in ascending order; all of them when none is given.
 build::AxisList checked_axes(const char* tag, const Axes& axes, const Tensor& x);
 build::Extents nodes_of(const Dims& dims);

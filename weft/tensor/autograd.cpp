@@ -155,6 +155,7 @@ void forget_history(TensorCell& cell) {
 }
 
 TensorCell::TensorCell(Context& c, NodeRef value) : Storage(c, value) {
+  WriteWatch::made(*this);
   auto& live = c.get<LiveCells>();
   std::lock_guard lock(live.mutex);
   next = live.first;

@@ -247,23 +247,38 @@ int64_t Tensor::numel(CallSite at) const {
 
 // ---- writing
 
+namespace {
+const std::shared_ptr<const char>& this_thread_mark() {
+  thread_local const std::shared_ptr<const char> mark = std::make_shared<const char>();
+  return mark;
+}
+}  // namespace
+
+Noted::Noted(std::weak_ptr<Storage> cell) : cell_(std::move(cell)), thread_(this_thread_mark()) {}
+const void* Noted::me() { return this_thread_mark().get(); }
+bool Noted::is_mine() const {
+  const std::shared_ptr<const char> thread = thread_.lock();
+  return !thread || thread.get() == me();
+}
+std::shared_ptr<Storage> Noted::taken() const { return is_mine() ? cell_.lock() : nullptr; }
+
 void PendingWrites::note(TensorCell& cell) {
   std::lock_guard lock(mutex_);
-  if (cell.write_noted) return;
-  cell.write_noted = true;
-  cells_.push_back(cell.weak_from_this());
+  if (cell.write_noted == Noted::me()) return;
+  cell.write_noted = Noted::me();
+  cells_.emplace_back(cell.weak_from_this());
   if (cells_.size() < prune_at_) return;
-  std::erase_if(cells_, [](const auto& c) { return c.expired(); });
+  std::erase_if(cells_, [](const Noted& c) { return c.gone(); });
   prune_at_ = 2 * cells_.size() + 64;
 }
 
 std::vector<std::shared_ptr<Storage>> PendingWrites::take() {
   std::vector<std::shared_ptr<Storage>> alive;
   std::lock_guard lock(mutex_);
-  for (const auto& c : cells_)
-    if (auto held = c.lock()) alive.push_back(std::move(held));
-  for (const auto& held : alive) static_cast<TensorCell&>(*held).write_noted = false;
-  cells_.clear();
+  for (const Noted& c : cells_)
+    if (auto held = c.taken()) alive.push_back(std::move(held));
+  for (const auto& held : alive) static_cast<TensorCell&>(*held).write_noted = nullptr;
+  std::erase_if(cells_, [](const Noted& c) { return c.is_mine() || c.gone(); });
   return alive;
 }
 
@@ -273,6 +288,10 @@ thread_local WriteWatch* t_watch = nullptr;
 
 WriteWatch::WriteWatch() : outer_(t_watch) { t_watch = this; }
 WriteWatch::~WriteWatch() { t_watch = outer_; }
+
+void WriteWatch::made(const TensorCell& cell) {
+  for (WriteWatch* w = t_watch; w; w = w->outer_) w->made_.insert(&cell);
+}
 
 void WriteWatch::note(TensorCell& cell) {
   for (WriteWatch* w = t_watch; w; w = w->outer_) {

@@ -170,6 +170,16 @@ int64_t checked_axis(const char* tag, int64_t axis, const Tensor& x) {
   return checked_axis(tag, axis, rank, x.dims().text());
 }
 
+int64_t sized_axis(const char* tag, int64_t axis, const Tensor& x) {
+  const int64_t a = checked_axis(tag, axis, x);
+  if (const Dim& n = x.dim(a); !n.is_static())
+    fail(tag,
+         "the size of axis {} of shape {} may change, and this needs a number: shrink_to() one, or "
+         "pad_to() the largest, {}, with a value that you can tell",
+         a, x.dims().text(), n.max());
+  return a;
+}
+
 build::AxisList checked_axes(const char* tag, const Axes& axes, const Tensor& x) {
   build::AxisList list;
   if (axes.empty())

@@ -396,7 +396,7 @@ Tensor complex_transform(const char* tag, const Tensor& given, int64_t n, int64_
   const Ints options{n, axis, static_cast<int64_t>(norm), moved};
   return called(tag, options, {given}, [=](const Tensors& in) {
     const Tensor& x = in[0];
-    const int64_t a = checked_axis(tag, axis, checked_real(tag, x));
+    const int64_t a = sized_axis(tag, axis, checked_real(tag, x));
     const int64_t size = checked_size(tag, n, x.size(a));
     const bool apart = moved || a + 2 < static_cast<int64_t>(x.ndim());
     const Tensor rows = prepared(x, a, size);
@@ -462,7 +462,7 @@ Tensor half_of_real(const Tensor& x) {
 
 Tensor rfft_of(const Tensor& x, int64_t n, int64_t axis, Norm norm) {
   require_float("rfft", x);
-  const int64_t a = checked_axis("rfft", axis, x);
+  const int64_t a = sized_axis("rfft", axis, x);
   const int64_t size = checked_size("rfft", n, x.size(a));
   const Tensor given = prepared(x.unsqueeze(-1), a, size);
   const Tensor half =
@@ -493,7 +493,7 @@ Tensor real_from_half(const Tensor& half) {
 }
 
 Tensor irfft_of(const Tensor& x, int64_t n, int64_t axis, Norm norm) {
-  const int64_t a = checked_axis("irfft", axis, checked_real("irfft", x));
+  const int64_t a = sized_axis("irfft", axis, checked_real("irfft", x));
   const int64_t size = checked_size("irfft", n, 2 * (x.size(a) - 1));
   const Tensor half = prepared(x, a, size / 2 + 1);
   if (size % 2 == 0)

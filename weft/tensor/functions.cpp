@@ -2,10 +2,12 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "weft/base/context.h"
 #include "weft/graph/tuple.h"
 #include "weft/rewrite/driver.h"
+#include "weft/tensor/traced_writes.h"
 #include "weft/tensor/tracing.h"
 
 namespace weft {
@@ -91,14 +93,21 @@ Tensors checkpoint(const TensorFunction& f, const Tensors& inputs, CallSite at) 
   require_some("checkpoint", inputs);
   RepeatInputs in;
   for (const Tensor& x : inputs) in.stacked.push_back(x.unsqueeze(0));
-  const RepeatBody results =
-      repeat(in, [&f](const Tensors& slices, const Tensors&, const Tensors&) {
-        RepeatBody body{{}, f(slices)};
-        require_some("checkpoint", body.outs);
-        return body;
-      });
+  std::optional<TracedWrites> writes;
+  size_t given = 0;
+  const RepeatBody results = repeat(in, [&](const Tensors& slices, const Tensors&, const Tensors&) {
+    writes.emplace("checkpoint", slices);
+    RepeatBody body{{}, f(slices)};
+    require_some("checkpoint", body.outs);
+    given = body.outs.size();
+    // What it assigns is computed with its results.
+    for (const Tensor& after : writes->take()) body.outs.push_back(after);
+    return body;
+  });
   Tensors out;
   for (const Tensor& y : results.outs) out.push_back(y.squeeze(0));
+  writes->give({out.begin() + static_cast<ptrdiff_t>(given), out.end()});
+  out.resize(given);
   return out;
 }
 
@@ -162,7 +171,9 @@ ScanResult scan(const ScanFunction& f, const Tensors& carried, const Tensors& xs
   const RepeatBody results =
       repeat({count, options.reversed, xs, {}, carried, options.apart, options.until},
              [&](const Tensors& slices, const Tensors&, const Tensors& state) {
+               TracedWrites writes("scan", slices);
                ScanResult made = f(state, slices);
+               writes.refuse_in_rounds();
                if (made.carried.empty() && made.stacked.empty())
                  fail("scan", "the body gives nothing");
                if (options.until >= 0 && !made.stacked.empty())

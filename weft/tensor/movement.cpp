@@ -213,7 +213,7 @@ Tensor Tensor::window(int64_t axis, int64_t size, int64_t stride, int64_t dilati
 std::vector<Tensor> Tensor::split(const std::vector<int64_t>& sizes, int64_t axis,
                                   CallSite at) const {
   const CallSiteScope site(at);
-  const auto a = static_cast<size_t>(checked_axis("split", axis, *this));
+  const auto a = static_cast<size_t>(sized_axis("split", axis, *this));
   const int64_t total = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
   for (const int64_t n : sizes)
     if (n < 0) fail("split", "a piece of size {}: give at least 0", n);
@@ -235,6 +235,7 @@ std::vector<Tensor> Tensor::split(const std::vector<int64_t>& sizes, int64_t axi
 std::vector<Tensor> Tensor::split(int64_t piece, int64_t axis, CallSite at) const {
   const CallSiteScope site(at);
   if (piece < 1) fail("split", "pieces of size {}: give at least 1", piece);
+  sized_axis("split", axis, *this);
   std::vector<int64_t> sizes;
   for (int64_t left = size(axis); left > 0; left -= piece) sizes.push_back(std::min(piece, left));
   return split(sizes, axis);
@@ -243,6 +244,7 @@ std::vector<Tensor> Tensor::split(int64_t piece, int64_t axis, CallSite at) cons
 std::vector<Tensor> Tensor::chunk(int64_t parts, int64_t axis, CallSite at) const {
   const CallSiteScope site(at);
   if (parts < 1) fail("chunk", "{} parts: give at least 1", parts);
+  sized_axis("chunk", axis, *this);
   return split(std::max<int64_t>(1, (size(axis) - 1) / parts + 1), axis);
 }
 

@@ -38,10 +38,20 @@ void Generator::seed(uint64_t value) {
 
 void Generator::set_seed(uint64_t value) {
   const ContextScope scope(context_);
-  key_ = key_of(value);
+  const Tensor key = key_of(value);
   // Data, not a constant: a number that kernels know would be another one after every draw.
-  draws_ = Tensor::from(std::vector<uint32_t>{0}, {});
+  const Tensor draws = Tensor::from(std::vector<uint32_t>{0}, {});
   settled_ = false;
+  // Where they lie already, so that what was captured hears of it; a capture that seeds has its
+  // own.
+  const bool lies_here = draws_.defined() && draws_.device() == draws.device();
+  if (!lies_here || active_capture(context_)) {
+    key_ = key;
+    draws_ = draws;
+    return;
+  }
+  key_.cell()->set_value(key.node());
+  draws_.cell()->set_value(draws.node());
 }
 
 namespace {

@@ -39,6 +39,7 @@ Tensor compacted(const Tensor& x, const Tensor& mask, int64_t size, std::optiona
 
 int64_t checked_size(const char* tag, std::optional<int64_t> size, const Tensor& mask) {
   if (size && *size < 0) fail(tag, "size {} is negative", *size);
+  if (!size) sized_axis(tag, 0, mask);
   return size ? *size : counted(mask);
 }
 
@@ -148,6 +149,7 @@ Unique unique_by_places(const Tensor& x, const Places& places, std::optional<int
 Unique unique(const Tensor& x, std::optional<int64_t> size, Scalar fill, CallSite at) {
   const CallSiteScope site(at);
   const Tensor flat = x.flatten();
+  sized_axis("unique", 0, flat);
   if (const auto places = Places::of(flat)) return unique_by_places(x, *places, size, fill);
   Tensor from = flat.argsort(0);
   Tensors sorted = called("first_of_values", {}, {flat, from},
@@ -193,6 +195,7 @@ Tensor positions_in(const Tensor& sorted, const Tensor& wanted, bool right) {
 Tensor searchsorted(const Tensor& sorted, const Tensor& values, bool right, CallSite at) {
   const CallSiteScope site(at);
   if (sorted.ndim() == 0) fail("searchsorted", "the sorted tensor needs an axis: got shape ()");
+  sized_axis("searchsorted", -1, sorted);
   const bool rows = sorted.ndim() > 1;
   const Tensor wanted = rows ? values : values.flatten();
   Dims expected = sorted.dims();

@@ -296,7 +296,7 @@ Tensor order_by_pairs(const Tensor& x) { return counted_order(sort_keys(x, false
 std::pair<Tensor, Tensor> Tensor::sort(int64_t axis, bool descending, CallSite at) const {
   const CallSiteScope site(at);
   if (ndim() == 0) return {*this, zeros({}, DType::I32)};
-  const int64_t a = checked_axis("sort", axis, *this);
+  const int64_t a = sized_axis("sort", axis, *this);
   const std::optional<KeyBits> known = KeyBits::of(*this, a);
   const KeyBits options = known.value_or(KeyBits{0});
   const DType d = dtype();
@@ -315,12 +315,14 @@ std::pair<Tensor, Tensor> Tensor::sort(int64_t axis, bool descending, CallSite a
 }
 
 Tensor Tensor::argsort(int64_t axis, bool descending, CallSite at) const {
+  const CallSiteScope site(at);
+  if (ndim() > 0) sized_axis("argsort", axis, *this);
   return sort(axis, descending, at).second;
 }
 
 std::pair<Tensor, Tensor> Tensor::topk(int64_t k, int64_t axis, bool largest, CallSite at) const {
   const CallSiteScope site(at);
-  const int64_t a = checked_axis("topk", axis, *this);
+  const int64_t a = sized_axis("topk", axis, *this);
   if (k < 0 || k > size(a))
     fail("topk", "{} of axis {} of shape {}: k must be from 0 to {}", k, axis, dims().text(),
          size(a));

@@ -69,7 +69,7 @@ Tensor with_axis(const Tensor& x) { return x.ndim() == 0 ? x.reshape({1}) : x; }
 ValuesAndPositions middle(const char* tag, const Tensor& given, int64_t axis, bool keepdim,
                           bool skips_nan) {
   const Tensor x = with_axis(given);
-  const int64_t a = checked_axis(tag, axis, x), n = x.size(a);
+  const int64_t a = sized_axis(tag, axis, x), n = x.size(a);
   require_elements(tag, x, a);
   const Tensor nans = nan_count(x, a);  // which are last
   const Tensor number =
@@ -97,7 +97,7 @@ ValuesAndPositions kthvalue(const Tensor& given, int64_t k, int64_t axis, bool k
                             CallSite at) {
   const CallSiteScope site(at);
   const Tensor x = with_axis(given);
-  const int64_t a = checked_axis("kthvalue", axis, x);
+  const int64_t a = sized_axis("kthvalue", axis, x);
   if (k < 1 || k > x.size(a))
     fail("kthvalue", "k is {} for axis {} of shape {}: it must be from 1 to {}", k, axis,
          given.dims().text(), x.size(a));
@@ -113,7 +113,7 @@ ValuesAndPositions kthvalue(const Tensor& given, int64_t k, int64_t axis, bool k
 ValuesAndPositions mode(const Tensor& given, int64_t axis, bool keepdim, CallSite at) {
   const CallSiteScope site(at);
   const Tensor x = with_axis(given);
-  const int64_t a = checked_axis("mode", axis, x), n = x.size(a);
+  const int64_t a = sized_axis("mode", axis, x), n = x.size(a);
   require_elements("mode", x, a);
   const auto [sorted, order] = x.sort(a);
   Dims along(std::vector<Dim>(x.ndim(), 1));
@@ -156,7 +156,7 @@ Tensor quantile_of(const char* tag, const Tensor& given, const Tensor& q, int64_
   if (q.ndim() > 1) fail(tag, "q has shape {}: give a number, or a list of them", q.dims().text());
   const DType out = float_or_default(given.dtype()), run = sum_dtype(out);
   const Tensor x = with_axis(given.cast(run));
-  const int64_t a = checked_axis(tag, axis, x), n = x.size(a);
+  const int64_t a = sized_axis(tag, axis, x), n = x.size(a);
   require_elements(tag, x, a);
   const Tensor sorted = movedim(x, a, -1).sort(-1).first;
   const Tensor nans = nan_count(sorted, -1), last = skips_nan ? n - nans - 1 : nans * 0 + (n - 1);
@@ -233,6 +233,7 @@ Tensor histc(const Tensor& x, int64_t bins, double low, double high, CallSite at
   if (!(low <= high)) fail("histc", "a range from {} to {}: give the lower end first", low, high);
   const DType run = sum_dtype(x.dtype());
   const Tensor flat = x.cast(run).detach().flatten();
+  sized_axis("histc", 0, flat);
   Tensor first = Tensor::full({}, low, run), last = Tensor::full({}, high, run);
   if (low == high && !(x.dims().is_static() && x.numel() == 0)) {
     first = flat.min();
@@ -269,7 +270,7 @@ Tensor corrcoef(const Tensor& x, CallSite at) {
 
 Tensor diff(const Tensor& x, int64_t n, int64_t axis, CallSite at) {
   const CallSiteScope site(at);
-  const int64_t a = checked_axis("diff", axis, x);
+  const int64_t a = sized_axis("diff", axis, x);
   if (n < 0) fail("diff", "{} times: give at least 0", n);
   Tensor y = x;
   for (int64_t i = 0; i < n && y.size(a) > 0; ++i) {
@@ -287,7 +288,7 @@ Tensor diff(const Tensor& x, int64_t n, int64_t axis, CallSite at) {
 
 Tensor trapezoid(const Tensor& y, double dx, int64_t axis, CallSite at) {
   const CallSiteScope site(at);
-  const int64_t a = checked_axis("trapezoid", axis, y), n = y.size(a);
+  const int64_t a = sized_axis("trapezoid", axis, y), n = y.size(a);
   if (n < 2) return y.cast(float_or_default(y.dtype())).sum(a) * 0;
   const std::vector<Tensor> parts = y.cast(float_or_default(y.dtype())).split({1, n - 2, 1}, a);
   return (parts[1].sum(a) + (parts[0] + parts[2]).sum(a) * 0.5) * dx;

@@ -11,17 +11,18 @@ thread_local bool t_training = false;
 
 void PendingLosses::note(const std::shared_ptr<TensorCell>& cell) {
   std::lock_guard lock(mutex_);
-  std::erase_if(cells_, [](const auto& c) { return c.expired(); });
-  cells_.push_back(cell);
+  std::erase_if(cells_, [](const Noted& c) { return c.gone(); });
+  cells_.emplace_back(cell);
 }
 
 std::vector<std::shared_ptr<TensorCell>> PendingLosses::take() {
   std::vector<std::shared_ptr<TensorCell>> alive;
   std::lock_guard lock(mutex_);
-  for (const auto& c : cells_)
-    if (auto held = c.lock(); held && !held->lost() && !held->realized())
+  for (const Noted& c : cells_)
+    if (auto held = std::dynamic_pointer_cast<TensorCell>(c.taken());
+        held && !held->lost() && !held->realized())
       alive.push_back(std::move(held));
-  cells_.clear();
+  std::erase_if(cells_, [](const Noted& c) { return c.is_mine() || c.gone(); });
   return alive;
 }
 

@@ -1,6 +1,7 @@
 #include "weft/tensor/transforms.h"
 
 #include "weft/tensor/batching.h"
+#include "weft/tensor/traced_writes.h"
 #include "weft/tensor/tracing.h"
 
 namespace weft {
@@ -37,6 +38,15 @@ void require_like(const char* tag, const char* what, const Tensors& given, const
 Tensor only(const char* tag, const Tensors& results) {
   if (results.size() != 1) fail(tag, "the function must give one Tensor, not {}", results.size());
   return results[0];
+}
+
+/// f(holes), which stand for `inputs`.
+Tensors run_once(const char* tag, const TensorFunction& f, const Tensors& holes,
+                 const Tensors& inputs) {
+  TracedWrites writes(tag, holes);
+  Tensors results = f(holes);
+  writes.bind(inputs);
+  return results;
 }
 
 // ---- vmap
@@ -102,7 +112,9 @@ Tensors vmap(const TensorFunction& f, const Tensors& inputs,
   Tensors arguments;
   for (size_t i = 0, hole = 0; i < inputs.size(); ++i)
     arguments.push_back(in_axes.empty() || in_axes[i] ? b.holes[hole++] : inputs[i]);
+  TracedWrites writes("vmap", b.holes);
   const Tensors results = f(arguments);
+  writes.refuse_per_slice();
 
   Context& context = inputs[0].context();
   Graph& g = tensor_graph(context);
@@ -120,7 +132,7 @@ std::pair<Tensors, TensorFunction> vjp(const TensorFunction& f, const Tensors& i
                                        CallSite at) {
   const CallSiteScope site(at);
   require_inputs("vjp", inputs, true);
-  const Tensors holes = placeholders(inputs), results = f(holes);
+  const Tensors holes = placeholders(inputs), results = run_once("vjp", f, holes, inputs);
   TensorFunction pullback = [holes, results, inputs](const Tensors& upstream) {
     require_like("vjp", "upstream gradients", upstream, results);
     return bound(pulled_back(results, holes, upstream), holes, inputs);
@@ -134,7 +146,7 @@ std::pair<Tensors, Tensors> jvp(const TensorFunction& f, const Tensors& inputs,
   require_inputs("jvp", inputs, true);
   require_like("jvp", "tangents", tangents, inputs);
   Tensors holes = placeholders(inputs), values = inputs;
-  const Tensors results = f(holes);
+  const Tensors results = run_once("jvp", f, holes, inputs);
   // The gradients of the inputs are linear in u; what multiplies u is the derivative wanted.
   const Tensors u = placeholders(results), grads = pulled_back(results, holes, u);
   Tensors moved;
@@ -154,7 +166,8 @@ std::pair<Tensor, Tensors> value_and_grad(const TensorFunction& f, const Tensors
                                           CallSite at) {
   const CallSiteScope site(at);
   require_inputs("value_and_grad", inputs, true);
-  const Tensors holes = placeholders(inputs), results = f(holes);
+  const Tensors holes = placeholders(inputs),
+                results = run_once("value_and_grad", f, holes, inputs);
   const Tensor y = only("value_and_grad", results);
   const Tensors grads = y.gradient(holes);
   return {bound({y}, holes, inputs)[0], bound(grads, holes, inputs)};

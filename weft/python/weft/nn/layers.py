@@ -27,11 +27,11 @@ def _along_channels(x: Tensor, weight: Any, bias: Any) -> Tensor:
 
 class BatchNorm:
     """Normalises the channels (axis 1) of (n, sz, ...). While training by the batch's own mean and
-    variance, which also move the running ones by `momentum`; else by the running ones. Ioffe and
-    Szegedy 2015."""
+    variance, which also move the running ones by `momentum` (None: they are the means of all
+    batches so far); else by the running ones. Ioffe and Szegedy 2015."""
 
     def __init__(self, sz: int, eps: float = 1e-5, affine: bool = True, track_running_stats: bool = True,
-                 momentum: float = 0.1) -> None:
+                 momentum: float | None = 0.1) -> None:
         self.eps, self.momentum, self.track_running_stats = eps, momentum, track_running_stats
         self.weight = Tensor.ones(sz) if affine else None
         self.bias = Tensor.zeros(sz) if affine else None
@@ -55,26 +55,32 @@ class BatchNorm:
         return x.batchnorm(self.weight, self.bias, mean, (var + self.eps).rsqrt())
 
     def _track(self, mean: Tensor, var: Tensor, count: Any) -> None:
-        keep, unbiased = 1 - self.momentum, count / max(count - 1, 1)
-        self.running_mean.assign(keep * self.running_mean + self.momentum * mean)
-        self.running_var.assign(keep * self.running_var + (self.momentum * unbiased) * var)
         self.num_batches_tracked += 1
+        momentum = 1 / self.num_batches_tracked.float() if self.momentum is None else self.momentum
+        keep, unbiased = 1 - momentum, count / max(count - 1, 1)
+        self.running_mean.assign(keep * self.running_mean + momentum * mean)
+        self.running_var.assign(keep * self.running_var + (momentum * unbiased) * var)
 
 
 BatchNorm1d = BatchNorm2d = BatchNorm3d = BatchNorm
 
 
 class Conv2d:
-    """Convolution with a weight (out, in / groups, *kernel_size). padding may be "same". Weights start
-    uniform in +-1/sqrt(in / groups * kernel elements)."""
+    """Convolution with a weight (out, in / groups, *kernel_size). padding may be "same" or "valid", padding_mode
+    "zeros", "reflect", "replicate" or "circular". Weights start uniform in +-1/sqrt(in / groups * kernel
+    elements)."""
 
     def __init__(self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0,
-                 dilation: Any = 1, groups: int = 1, bias: bool = True) -> None:
+                 dilation: Any = 1, groups: int = 1, bias: bool = True, padding_mode: str = "zeros") -> None:
         self.kernel_size = _pair(kernel_size)
         self.stride, self.dilation, self.groups = stride, dilation, groups
-        if isinstance(padding, str) and padding.lower() != "same":
-            raise ValueError(f"padding={padding!r}: use numbers, or \"same\"")
-        self.padding = self._same(stride, dilation) if isinstance(padding, str) else padding
+        if isinstance(padding, str) and padding.lower() not in ("same", "valid"):
+            raise ValueError(f"padding={padding!r}: use numbers, \"same\" or \"valid\"")
+        if padding_mode not in ("zeros", "reflect", "replicate", "circular"):
+            raise ValueError(f"padding_mode={padding_mode!r}: use \"zeros\", \"reflect\", \"replicate\" or \"circular\"")
+        if isinstance(padding, str):
+            padding = self._same(stride, dilation) if padding.lower() == "same" else 0
+        self.padding, self.padding_mode = padding, padding_mode
         bound = 1 / math.sqrt(in_channels // groups * math.prod(self.kernel_size))
         self.weight = _uniform(bound, out_channels, in_channels // groups, *self.kernel_size)
         self.bias = _uniform(bound, out_channels) if bias else None
@@ -87,18 +93,27 @@ class Conv2d:
             amounts = [d * (k - 1) // 2, d * (k - 1) - d * (k - 1) // 2] + amounts
         return amounts
 
+    def _pads(self) -> list[int]:
+        """Before and after each axis, from the last one."""
+        axes = len(self.kernel_size)
+        amounts = list(_pair(self.padding, axes))
+        return amounts if len(amounts) > axes else [p for p in reversed(amounts) for _ in range(2)]
+
     def __call__(self, x: Tensor) -> Tensor:
-        return x.conv2d(self.weight, self.bias, self.groups, self.stride, self.dilation, self.padding)
+        padding = self.padding
+        if self.padding_mode != "zeros":
+            x, padding = x.pad(self._pads(), mode=self.padding_mode), 0
+        return x.conv2d(self.weight, self.bias, self.groups, self.stride, self.dilation, padding)
 
 
 def Conv1d(in_channels: Any, out_channels: Any, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
-           groups: int = 1, bias: bool = True) -> Conv2d:
-    return Conv2d(in_channels, out_channels, _pair(kernel_size, 1), stride, padding, dilation, groups, bias)
+           groups: int = 1, bias: bool = True, padding_mode: str = "zeros") -> Conv2d:
+    return Conv2d(in_channels, out_channels, _pair(kernel_size, 1), stride, padding, dilation, groups, bias, padding_mode)
 
 
 def Conv3d(in_channels: Any, out_channels: Any, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
-           groups: int = 1, bias: bool = True) -> Conv2d:
-    return Conv2d(in_channels, out_channels, _pair(kernel_size, 3), stride, padding, dilation, groups, bias)
+           groups: int = 1, bias: bool = True, padding_mode: str = "zeros") -> Conv2d:
+    return Conv2d(in_channels, out_channels, _pair(kernel_size, 3), stride, padding, dilation, groups, bias, padding_mode)
 
 
 class ConvTranspose2d(Conv2d):
@@ -210,13 +225,21 @@ class RMSNorm:
 
 
 class Embedding:
-    """Integers (...) to rows of a table (..., embed_size); Glorot uniform at the start."""
+    """Integers (...) to rows of a table (..., embed_size); Glorot uniform at the start, 0 in the row of padding_idx,
+    which gets no gradient."""
 
-    def __init__(self, vocab_size: int, embed_size: int) -> None:
+    def __init__(self, vocab_size: int, embed_size: int, padding_idx: int | None = None) -> None:
+        if padding_idx is not None and not -vocab_size <= padding_idx < vocab_size:
+            raise ValueError(f"padding_idx is {padding_idx}, of a table of {vocab_size} rows")
         self.vocab_sz, self.embed_sz = vocab_size, embed_size
+        self.padding_idx = None if padding_idx is None else padding_idx % vocab_size
         self.weight = Tensor.glorot_uniform(vocab_size, embed_size)
+        if self.padding_idx is not None:
+            self.weight[self.padding_idx] = 0
+            self.weight.realize()
 
     def __call__(self, idx: Tensor) -> Tensor:
         if not dtypes.is_int(idx.dtype):
             raise TypeError(f"Embedding takes integers, not {idx.dtype}")
-        return self.weight[idx]
+        rows = self.weight[idx]
+        return rows if self.padding_idx is None else (idx == self.padding_idx).unsqueeze(-1).where(rows.detach(), rows)

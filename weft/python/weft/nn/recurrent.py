@@ -64,8 +64,11 @@ class _Cell:
         self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh = _parameters(self._kind, input_size, hidden_size, bias)
 
     def _step(self, x: Tensor, h: Any) -> tuple[Tensor, ...]:
+        if x.ndim == 1:
+            one = None if h is None else tuple(state.unsqueeze(0) for state in h)
+            return tuple(state.squeeze(0) for state in self._step(x.unsqueeze(0), one))
         if x.ndim != 2:
-            raise ArgumentError(f"[recurrent] a cell takes (batch, {self.input_size}), not {x.shape}")
+            raise ArgumentError(f"[recurrent] a cell takes (batch, {self.input_size}) or ({self.input_size},), not {x.shape}")
         h = _zeros(self._kind, x, x.shape[0], self.hidden_size) if h is None else h
         from_x, from_h = x.linear(self.weight_ih.T, self.bias_ih), h[0].linear(self.weight_hh.T, self.bias_hh)
         return _recurrence(self._kind)[1](from_x, from_h, h)
