@@ -16,7 +16,7 @@ namespace {
 /// What stands as the first argument of fail() and its kin, and as a file's tag.
 std::set<std::string> codes_in(const std::string& source) {
   static const std::regex thrown(
-      R"re((?:\b(?:fail(?:_type|_index|_runtime|_memory|_errno)?|internal_error)\(\s*|\bk\w*Tag(?:\[\])? = )"([^"]+)")re");
+      R"re((?:\b(?:fail(?:_type|_index|_runtime|_memory|_errno)?|internal_error|\w+_ax[ie]s|checked_size)\(\s*|\bk\w*Tag(?:\[\])? = )"([^"]+)")re");
   std::set<std::string> codes;
   for (std::sregex_iterator m(source.begin(), source.end(), thrown), end; m != end; ++m)
     codes.insert((*m)[1]);

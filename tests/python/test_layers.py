@@ -71,7 +71,7 @@ def test_relu_recurrence_and_bad_arguments():
     x = numbers(5, 2, 3)
     assert_close(mine(Tensor(x))[0], theirs(torch.from_numpy(x))[0].detach().numpy(), 1e-4, 1e-5)
     for bad in (lambda: nn.RNN(3, 4, nonlinearity="typo"), lambda: nn.LSTM(3, 0), lambda: nn.GRU(3, 4, num_layers=0),
-                lambda: mine(Tensor.zeros(3)), lambda: nn.LSTMCell(3, 4)(Tensor.zeros(3))):
+                lambda: mine(Tensor.zeros(3)), lambda: nn.LSTMCell(3, 4)(Tensor.zeros(2, 2, 3))):
         with pytest.raises(ValueError):
             bad()
 
