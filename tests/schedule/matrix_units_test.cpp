@@ -96,7 +96,9 @@ TEST(MatrixUnits, CopyWhatDoesNotLieInWords) {
 }
 
 Array whole_numbers(NodeRef n) {
-  Array a(n->dtype, {n->dim(0)->vmin, n->dim(1)->vmin});
+  eval::Extents dims;
+  for (NodeRef d : n->shape->span()) dims.push_back(d->vmin);
+  Array a(n->dtype, dims);
   uint32_t state = 1;
   for (int64_t i = 0; i < a.count(); ++i) {
     state = state * 1664525 + 1013904223;
@@ -192,6 +194,19 @@ TEST(MatrixUnits, TurnOneOperandOfAWeightsGradient) {
     expect_the_oracles(sum, p.inputs(), {&kWideTiles, &small}, {"X86"});
   }
   expect_the_oracles(p.flat, p.inputs(), {&small}, {"INTERP"});
+}
+
+// Of sequences and their places, which are one axis of words.
+TEST(MatrixUnits, SumAlongNeighbouringAxes) {
+  GraphBuilder b;
+  NodeRef x = b.param(0, {3, 32, 48}, DType::BF16), y = b.param(1, {3, 32, 64}, DType::BF16);
+  const auto wide = [&](NodeRef n, const GraphBuilder::Ints& dims) {
+    return b.broadcast(b.graph().cast(n, DType::F32), dims, {3, 32, 48, 64});
+  };
+  NodeRef sum =
+      b.reduce(b.graph().mul(wide(x, {3, 32, 48, 1}), wide(y, {3, 32, 1, 64})), Fold::Add, {0, 1});
+  EXPECT_EQ(kernels_of(sum, kWideTiles).tiled, 1U);
+  expect_the_oracles(sum, {whole_numbers(x), whole_numbers(y)}, {&kWideTiles}, {"X86", "INTERP"});
 }
 
 // The same where parts are summed side by side: which one it is, is no output's axis.

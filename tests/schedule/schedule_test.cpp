@@ -301,6 +301,17 @@ TEST_F(ScheduleTest, ExponentialsAreStoredWhereTheyCostMoreThanThat) {
   }
 }
 
+/// Each operation of bf16 rounds, which takes longer than it does: of f32 the same is computed
+/// again for each sum.
+TEST_F(ScheduleTest, WhatIsRoundedIsStored) {
+  for (const auto& [dtype, steps] : {std::pair(DType::F32, 2u), {DType::BF16, 3u}}) {
+    NodeRef x = b_.param(0, {256, 1024}, dtype), y = b_.param(1, {256, 1024}, dtype);
+    NodeRef z = g_.add(g_.mul(x, y), x);
+    const ScheduleOutput sums[] = {{b_.reduce(z, Fold::Add, {0})}, {b_.reduce(z, Fold::Add, {1})}};
+    EXPECT_EQ(make_schedule(sums, kTarget).steps.size(), steps) << bits(dtype);
+  }
+}
+
 /// A loss takes one number of each row of its logits, their softmax all: they lie as that reads
 /// them.
 TEST_F(ScheduleTest, ALossThatGathersLeavesItsLogitsInRows) {

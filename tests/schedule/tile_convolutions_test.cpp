@@ -134,6 +134,40 @@ TEST_F(TileConvolutions, OfFewChannelsWithTheirTaps) {
   check_tiled(convolution({.in = 3, .columns = 32, .taps = 7, .stride = 2, .padding = 3}));
   check_tiled(convolution({.in = 4, .columns = 19, .taps = 5, .padding = 2}));
 }
+// Two tiles that overlap: no row has places that are left out.
+TEST_F(TileConvolutions, OfRowsOfAlmostTwoTiles) {
+  for (const int64_t columns : {20, 28, 31}) {
+    NodeRef y = convolution({.columns = columns});
+    EXPECT_EQ(kernels_of(y, kWideTiles), kernels_of(convolution({.columns = 32}), kWideTiles));
+    check_tiled(y);
+  }
+}
+// What is made of them beside others is stored like them, though a sum for each channel would have
+// channels side by side.
+TEST_F(TileConvolutions, WhatIsMadeOfResultsLiesLikeThem) {
+  const ConvCase c{.images = 16, .in = 32, .out = 32, .rows = 64, .columns = 64};
+  const GraphBuilder::Ints all{16, 1, 32, 32, 64, 64, 1, 1};
+  NodeRef y = g_.cast(b_.reshape(convolution(c), {16, 32, 64, 64}), DType::BF16);
+  NodeRef total = g_.cast(b_.reduce(g_.cast(y, DType::F32), Fold::Add, {0, 2, 3}), DType::BF16);
+  NodeRef made = g_.make(Op::Exp2, DType::BF16,
+                         {g_.mul(y, b_.broadcast(total, {1, 32, 1, 1}, {16, 32, 64, 64}))});
+  NodeRef z = g_.cast(made, DType::F32);
+  NodeRef each = b_.reduce(g_.mul(z, g_.cast(y, DType::F32)), Fold::Add, {0, 2, 3});
+  NodeRef largest = b_.reduce(g_.add(z, g_.cast(y, DType::F32)), Fold::Max, {0, 2, 3});
+  NodeRef image =
+      b_.broadcast(b_.window(b_.window(z, 2, 1), 3, 1), {16, 1, 1, 32, 64, 64, 1, 1}, all);
+  NodeRef weight =
+      b_.broadcast(param(2, {32, 32, 1, 1}, DType::BF16), {1, 1, 32, 32, 1, 1, 1, 1}, all);
+  NodeRef next = b_.reduce(g_.mul(image, weight), Fold::Add, {3, 6, 7});
+  const ScheduleOutput out[] = {{each}, {largest}, {next}};
+  int found = 0;
+  for (const BufferSpec& buffer : make_schedule(out, kWideTiles, {}).buffers)
+    if (buffer.numel->vmax == 16 * 32 * 64 * 64) {
+      ++found;
+      EXPECT_EQ(buffer.layout, "row-major");
+    }
+  EXPECT_GT(found, 1);
+}
 TEST_F(TileConvolutions, OfOneAxis) {
   for (const ConvCase& c : {ConvCase{.images = 2, .out = 32, .columns = 40},
                             ConvCase{.out = 32, .columns = 21, .stride = 2, .dilation = 2},

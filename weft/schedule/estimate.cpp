@@ -50,6 +50,19 @@ double function_cost(DType dtype, const Target& target) {
   return whole && bits(dtype) <= 32 ? kFunction / 2 : kFunction;
 }
 
+/// Whether the result is rounded to bf16, which takes a handful of operations on integers.
+bool is_rounded(NodeRef n) {
+  if (n->dtype != DType::BF16) return false;
+  switch (n->op) {
+    case Op::Neg:
+    case Op::Max:
+    case Op::Min:
+    case Op::Where:
+    case Op::Bitcast: return false;
+    default: return true;
+  }
+}
+
 double op_cost(NodeRef n, const Target& target) {
   switch (n->op) {
     case Op::Exp2:
@@ -146,7 +159,7 @@ Estimates estimate(std::span<const NodeRef> order, const NodeMap<bool>& outputs,
       work = seen.at(x) * ratio + (n->op == Op::Gather ? seen.at(n->src(1)) + kOp : 0);
       full = e.full.at(x) && !repeats(n);
     } else if (is_alu(n->op)) {
-      work = op_cost(n, target);
+      work = op_cost(n, target) + (is_rounded(n) ? kRounding : 0);
       for (NodeRef x : n->src()) {
         const bool small = x->rank() < n->rank();
         work += small ? 0 : seen.at(x);

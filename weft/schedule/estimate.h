@@ -14,6 +14,7 @@ namespace cycles {
 constexpr double kOp = 0.1;         // one vectorised operation
 constexpr double kHardOp = 0.5;     // division, square root
 constexpr double kFunction = 1.25;  // exp2, log2, sin where they are polynomials
+constexpr double kRounding = 0.7;   // to bf16 (codegen/x86/vector_casts.cpp)
 constexpr double kLoad = 0.3;       // reading one element again
 constexpr double kStore = 1.0;      // writing one element
 constexpr double kBeyondL3 = 2.5;   // times these, of what is larger than that

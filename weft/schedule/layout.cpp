@@ -24,6 +24,7 @@ constexpr double kLeastReads = 6;     // of an element of what may be put in ord
 constexpr double kStoredApart = 0.7;  // one whose lanes are results that do not lie side by side
 constexpr double kRowsOfSum = 1.5;    // and one for all lanes, of a row that a sum walks along
 constexpr double kWords = 2;          // and words of neighbours, which are one element then
+constexpr double kGathered = 0.4;     // and one that gathers what lies as tiles made it
 
 /// An axis divisible by this many elements vectorises without a remainder.
 int64_t lanes_of(const Target& target) { return target.lanes(DType::F32); }
@@ -361,9 +362,42 @@ double part_read(NodeRef n, const Use& d) {
   return std::min(1.0, iterations(d.scope) / std::max(1.0, largest_numel(n->shape->span())));
 }
 
+/// How vectors along `range` of a kernel walk what a matrix unit's tiles made, which lies as they
+/// make it: far along one such value if along any.
+Step step_along_tiles(const Planner& plan, int kernel, NodeRef range,
+                      const NodeMap<bool>& by_tiles) {
+  Step found = Step::None;
+  if (by_tiles.size() == 0 || range->op != Op::Range) return found;
+  for (NodeRef n : plan.kernels[static_cast<size_t>(kernel)].reads) {
+    if (!by_tiles.contains(n)) continue;
+    for (const Use& d : plan.uses.at(n)) {
+      if (d.kernel != kernel || !d.load) continue;
+      const Step step = step_along(plan, n, d.access, range);
+      if (step == Step::Far) return step;
+      if (step == Step::Unit) found = step;
+    }
+  }
+  return found;
+}
+
+/// What the kernel that makes `n` wishes for.
+double lanes_of_maker(const Planner& plan, NodeRef n, size_t axis, const NodeMap<bool>& by_tiles) {
+  const int* maker = plan.producer_of.find(n);
+  if (!maker) return 0;
+  for (const KernelOutput& o : plan.kernels[static_cast<size_t>(*maker)].outputs) {
+    if (o.node != n) continue;
+    const Access& at = plan.uses.at(n)[static_cast<size_t>(o.use)].access;
+    if (at.index.size() == n->rank() &&
+        step_along_tiles(plan, *maker, at.index[axis], by_tiles) == Step::Unit)
+      return static_cast<double>(lanes_of(plan.target));
+  }
+  return 0;
+}
+
 /// The best innermost axis of a buffer, by its readers; the last axis when none is better.
 size_t innermost_axis(Planner& plan, NodeRef n,
-                      std::span<const std::vector<ProductOperand>> operands) {
+                      std::span<const std::vector<ProductOperand>> operands,
+                      const NodeMap<bool>& by_tiles) {
   std::vector<const Use*> readers, anyhow;  // those that would have it in any order
   for (const Use& d : plan.uses.at(n)) {
     if (!d.load) continue;
@@ -373,7 +407,7 @@ size_t innermost_axis(Planner& plan, NodeRef n,
   size_t best = n->rank() - 1;
   double best_score = -1;
   for (size_t a = n->rank(); a-- > 0;) {
-    double score = 0;
+    double score = lanes_of_maker(plan, n, a, by_tiles);
     for (const Use* d : anyhow)
       score += part_read(n, *d) * (is_summed(plan, *d, a) ? kRowsOfSum : 1) *
                static_cast<double>(lanes_of(plan.target));
@@ -385,7 +419,9 @@ size_t innermost_axis(Planner& plan, NodeRef n,
                                ? kWords * static_cast<double>(lanes_of(plan.target))
                                : lanes_along(plan, n, d->access.index[a], n->dim(a), whole, *d,
                                              operands[static_cast<size_t>(d->kernel)]);
-      score += part_read(n, *d) * lanes;
+      const bool gathers =
+          step_along_tiles(plan, d->kernel, d->access.index[a], by_tiles) == Step::Far;
+      score += part_read(n, *d) * lanes * (gathers ? kGathered : 1);
     }
     if (score > best_score * kWorthIt) {
       best = a;
@@ -432,10 +468,10 @@ namespace {
 
 /// Whether a matrix unit's tiles make `n` with the columns of an operand along its last axis: in
 /// another order it would be made without them, where the other operand is not in words.
-bool is_made_by_tiles(const Planner& plan, NodeRef n, std::span<const size_t> by_tiles,
+bool is_made_by_tiles(const Planner& plan, NodeRef n, std::span<const size_t> kernels,
                       std::span<const std::vector<ProductOperand>> operands) {
   const int* maker = plan.producer_of.find(n);
-  if (!maker || std::ranges::find(by_tiles, static_cast<size_t>(*maker)) == by_tiles.end())
+  if (!maker || std::ranges::find(kernels, static_cast<size_t>(*maker)) == kernels.end())
     return false;
   const auto k = static_cast<size_t>(*maker);
   NodeRef last = last_range(plan.kernels[k]);
@@ -449,7 +485,11 @@ bool is_made_by_tiles(const Planner& plan, NodeRef n, std::span<const size_t> by
 void choose_layouts(Planner& plan) {
   if (!plan.options.layouts) return;
   const std::vector<std::vector<ProductOperand>> operands = reduced_operands(plan);
-  const std::vector<size_t> by_tiles = kernels_by_tiles(plan);
+  const std::vector<size_t> kernels = kernels_by_tiles(plan);
+  NodeMap<bool> by_tiles;
+  for (const BufferPlan& b : plan.buffers)
+    if (b.node->rank() > 1 && is_made_by_tiles(plan, b.node, kernels, operands))
+      by_tiles[b.node] = true;
   for (BufferPlan& b : plan.buffers) {
     NodeRef n = b.node;
     if (b.row_major || n->rank() < 2) continue;
@@ -457,8 +497,8 @@ void choose_layouts(Planner& plan) {
           return d.load && plan.kernels[static_cast<size_t>(d.kernel)].sums_bytes;
         }))
       continue;
-    if (is_made_by_tiles(plan, n, by_tiles, operands)) continue;
-    const size_t inner = innermost_axis(plan, n, operands);
+    if (by_tiles.contains(n)) continue;
+    const size_t inner = innermost_axis(plan, n, operands, by_tiles);
     if (inner == n->rank() - 1) continue;
     for (size_t a = 0; a < n->rank(); ++a)
       if (a != inner) b.order.push_back(a);

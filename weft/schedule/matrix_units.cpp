@@ -316,6 +316,38 @@ class FitForTiles {
   size_t axis_;
 };
 
+/// A factor of a sum with these neighbouring axes as one; null where it lacks one of them.
+NodeRef with_one_axis(Graph& g, NodeRef factor, size_t first, size_t count) {
+  NodeRef x = factor->op == Op::Expand ? factor->src(0) : factor;
+  if (x->rank() != factor->rank()) return nullptr;
+  int64_t size = 1;
+  for (size_t a = first; a < first + count; ++a) {
+    if (x->dim(a) != factor->dim(a)) return nullptr;
+    size *= x->dim(a)->vmin;
+  }
+  x = with_axis(g, x, first, {size}, count);
+  if (factor->op != Op::Expand) return x;
+  std::vector<NodeRef> src{x};
+  for (size_t a = 0; a < factor->rank(); ++a)
+    if (a <= first || a >= first + count)
+      src.push_back(a == first ? g.index(size) : factor->dim(a));
+  return g.make({Op::Expand, x->dtype, src});
+}
+
+/// A sum of products along neighbouring axes, as a weight's gradient is one along sequences and
+/// their places, along one axis; null where it is another.
+NodeRef along_one_axis(Graph& g, NodeRef sum) {
+  const auto axes = reduce_axes(sum);
+  if (axes.size() == 1) return sum;
+  for (size_t i = 1; i < axes.size(); ++i)
+    if (axes[i] != axes[0] + static_cast<int64_t>(i)) return nullptr;
+  const auto first = static_cast<size_t>(axes[0]);
+  NodeRef x = sum->src(0), a = with_one_axis(g, x->src(0), first, axes.size()),
+          b = with_one_axis(g, x->src(1), first, axes.size());
+  if (!a || !b) return nullptr;
+  return reduce_over(g, g.make(Op::Mul, x->dtype, {a, b}), Fold::Add, {axes[0]});
+}
+
 }  // namespace
 
 Element word_in_memory(Graph& g, NodeRef n) {
@@ -346,12 +378,14 @@ const MatrixUnit* unit_of_pairs(const Target& target) {
   return found == target.matrix_units.end() ? nullptr : found;
 }
 
-NodeRef by_matrix_unit(Graph& g, NodeRef sum, const Target& target,
+NodeRef by_matrix_unit(Graph& g, NodeRef given, const Target& target,
                        const ConstantValues& constants) {
-  if (target.matrix_units.empty() || fold_of(sum) != Fold::Add || !is_static(sum->src(0)))
+  NodeRef x = given->src(0);
+  if (target.matrix_units.empty() || fold_of(given) != Fold::Add || given->rank() == 0 ||
+      x->op != Op::Mul || !is_static(x))
     return nullptr;
-  if (sum->src(0)->op != Op::Mul || reduce_axes(sum).size() != 1 || sum->rank() == 0)
-    return nullptr;
+  NodeRef sum = along_one_axis(g, given);
+  if (!sum) return nullptr;
   for (const MatrixUnit& u : target.matrix_units)
     if (u.tile > 0 && u.sum == sum->dtype)
       if (NodeRef made = FitForTiles(g, sum, u, target, constants).run()) return made;

@@ -50,9 +50,9 @@ class TileConvolution {
         in_one_row_(c.down.stride == 1 && c.along.stride == 1 &&
                     used(c.columns, tile) < kLeastOfRows && c.rows * c.image->dim(3)->vmin >= tile),
         rows_(in_one_row_ ? 1 : c.rows),
-        columns_(in_one_row_            ? c.rows * c.image->dim(3)->vmin
-                 : c.columns < 2 * tile ? round_up(c.columns, tile)
-                                        : c.columns) {}
+        columns_(in_one_row_        ? c.rows * c.image->dim(3)->vmin
+                 : c.columns < tile ? round_up(c.columns, tile)
+                                    : c.columns) {}
 
   /// (images, 1, out, rows, columns)
   NodeRef sum(NodeRef like) {
