@@ -314,5 +314,20 @@ TEST(Scan, ViewsOfWhatIsAroundStayInside) {
   expect_near(stacked[0], xs[0].linear(w.T()), "the first step");
 }
 
+/// As halves, which a machine's units multiply: it is not widened around the loop.
+TEST(Scan, HalvesOfWhatIsAroundStayHalves) {
+  for (const DType dtype : {DType::BF16, DType::F16}) {
+    const Tensor w = sample({5, 4}, 1).cast(dtype).realize(), xs = sample({3, 6, 4}, 2).cast(dtype);
+    const ScanFunction f = [&](const Tensors&, const Tensors& slices) {
+      return ScanResult{{}, {slices[0].linear(w.T())}};
+    };
+    const Tensor stacked = scan(f, {}, {xs}).stacked[0];
+    const RepeatParts parts(stacked.node()->src(0));
+    ASSERT_EQ(parts.whole.size(), 1u);
+    EXPECT_EQ(parts.whole[0], w.node());
+    expect_near(stacked.cast(DType::F64), xs.linear(w.T()).cast(DType::F64), "all rows at once");
+  }
+}
+
 }  // namespace
 }  // namespace weft

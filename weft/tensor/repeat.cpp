@@ -75,12 +75,17 @@ class Closure {
 
   void take_if_free(NodeRef n) {
     if (depends_.contains(n) || !data_.contains(n) || n->dtype == DType::Index) return;
-    // Views cost nothing inside; as inputs they would be copies, and expanded ones large.
-    while (is_whole_view(n->op) && data_.contains(n->src(0))) n = n->src(0);
+    // Views cost nothing inside; as inputs they would be copies, and expanded ones large. Halves
+    // are widened inside, where products may take them as they are.
+    while ((is_whole_view(n->op) || widens_halves(n)) && data_.contains(n->src(0))) n = n->src(0);
     if (!contains(free_, n)) free_.push_back(n);
   }
   static bool is_whole_view(Op op) {
     return op == Op::Reshape || op == Op::Expand || op == Op::Permute || op == Op::Flip;
+  }
+
+  static bool widens_halves(NodeRef n) {
+    return n->op == Op::Cast && n->dtype == DType::F32 && is_half(n->src(0)->dtype);
   }
 
   Graph& g_;
