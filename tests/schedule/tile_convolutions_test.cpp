@@ -6,8 +6,8 @@ namespace weft {
 namespace {
 
 struct ConvCase {
-  int64_t images = 1, in = 32, out = 16, rows = 3, columns = 16, taps = 3, stride = 1, dilation = 1,
-          padding = 1;
+  int64_t images = 1, in = 32, out = 16, planes = 2, rows = 3, columns = 16, taps = 3, stride = 1,
+          dilation = 1, padding = 1;
   DType dtype = DType::BF16;
 
   int64_t reach() const { return (taps - 1) * dilation; }
@@ -82,6 +82,43 @@ class TileConvolutions : public ScheduleTest {
     x = b_.reshape(x, {c.images, c.in, c.columns, c.taps});
     x = b_.reduce(b_.unwindow(x, wide, 2, c.taps, c.stride, c.dilation), Fold::Add, {3});
     return p == 0 ? x : b_.shrink(x, {0, 0, p}, {c.images, c.in, wide - 2 * p});
+  }
+
+  // ---- of three axes: `planes` of the result, with the same taps
+
+  GraphBuilder::Ints all_through(const ConvCase& c) const {
+    return {c.images, 1, c.out, c.in, c.planes, c.rows, c.columns, c.taps, c.taps, c.taps};
+  }
+  NodeRef windows_through(const ConvCase& c) {
+    const int64_t p = c.padding, deep = c.padded(c.planes), high = c.padded(c.rows),
+                  wide = c.padded(c.columns);
+    NodeRef x = param(0, {c.images, c.in, deep - 2 * p, high - 2 * p, wide - 2 * p}, c.dtype);
+    if (p > 0) x = b_.pad(x, {0, 0, p, p, p}, {0, 0, p, p, p});
+    for (const int64_t axis : {2, 3, 4}) x = b_.window(x, axis, c.taps, c.stride, c.dilation);
+    return b_.broadcast(x,
+                        {c.images, 1, 1, c.in, c.planes, c.rows, c.columns, c.taps, c.taps, c.taps},
+                        all_through(c));
+  }
+  NodeRef weights_through(const ConvCase& c) {
+    return b_.broadcast(param(1, {c.out, c.in, c.taps, c.taps, c.taps}, c.dtype),
+                        {1, 1, c.out, c.in, 1, 1, 1, c.taps, c.taps, c.taps}, all_through(c));
+  }
+  NodeRef above_through(const ConvCase& c, int slot) {
+    return b_.broadcast(param(slot, {c.images, c.out, c.planes, c.rows, c.columns}, c.dtype),
+                        {c.images, 1, c.out, 1, c.planes, c.rows, c.columns, 1, 1, 1},
+                        all_through(c));
+  }
+  NodeRef gradient_through(const ConvCase& c) {
+    const int64_t p = c.padding, deep = c.padded(c.planes), high = c.padded(c.rows),
+                  wide = c.padded(c.columns);
+    NodeRef x = b_.reduce(g_.mul(above_through(c, 0), weights_through(c)), Fold::Add, {2});
+    x = b_.reshape(x, {c.images, c.in, c.planes, c.rows, c.columns, c.taps, c.taps, c.taps});
+    x = b_.reduce(b_.unwindow(x, wide, 4, c.taps, c.stride, c.dilation), Fold::Add, {7});
+    x = b_.reduce(b_.unwindow(x, high, 3, c.taps, c.stride, c.dilation), Fold::Add, {6});
+    x = b_.reduce(b_.unwindow(x, deep, 2, c.taps, c.stride, c.dilation), Fold::Add, {5});
+    return p == 0 ? x
+                  : b_.shrink(x, {0, 0, p, p, p},
+                              {c.images, c.in, deep - 2 * p, high - 2 * p, wide - 2 * p});
   }
 
   void check_tiled(NodeRef y) {
@@ -175,6 +212,16 @@ TEST_F(TileConvolutions, OfOneAxis) {
     check_tiled(b_.reduce(g_.mul(windows_along(c), weights_along(c)), Fold::Add, {3, 5}));
     check_tiled(b_.reduce(g_.mul(windows_along(c), above_along(c, 1)), Fold::Add, {0, 4}));
     check_tiled(gradient_along(c));
+  }
+}
+TEST_F(TileConvolutions, OfThreeAxes) {
+  for (const ConvCase& c : {ConvCase{.images = 2, .taps = 2, .padding = 0},
+                            ConvCase{.rows = 2, .columns = 18, .taps = 2, .stride = 2},
+                            ConvCase{.planes = 3, .rows = 4, .columns = 4},
+                            ConvCase{.in = 40, .out = 24, .rows = 2, .taps = 2, .dilation = 2}}) {
+    check_tiled(
+        b_.reduce(g_.mul(windows_through(c), above_through(c, 1)), Fold::Add, {0, 4, 5, 6}));
+    check_tiled(gradient_through(c));
   }
 }
 TEST_F(TileConvolutions, NotOfWhatFillsNone) {

@@ -61,6 +61,12 @@ NodeRef moved_axis(Graph& g, NodeRef x, size_t from, size_t to) {
   return from == to ? x : g.make({Op::Permute, x->dtype, src, order});
 }
 
+NodeRef permuted(Graph& g, NodeRef x, std::initializer_list<int64_t> order) {
+  const NodeRef src[] = {x};
+  const std::vector<int64_t> axes(order);
+  return g.make({Op::Permute, x->dtype, src, axes});
+}
+
 NodeRef spread(Graph& g, NodeRef x, std::span<const size_t> axes, std::span<const int64_t> sizes) {
   std::vector<NodeRef> own, all{nullptr};
   for (size_t a = 0; a < sizes.size(); ++a) {

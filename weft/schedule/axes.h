@@ -27,6 +27,8 @@ NodeRef words_along(Graph& g, NodeRef x, size_t axis, int64_t count, int depth);
 NodeRef reshaped(Graph& g, NodeRef x, std::span<const NodeRef> dims);
 /// Axis `from` in the place of axis `to`, the others in their order.
 NodeRef moved_axis(Graph& g, NodeRef x, size_t from, size_t to);
+/// Axes in this order.
+NodeRef permuted(Graph& g, NodeRef x, std::initializer_list<int64_t> order);
 /// x, which has these axes of a product, broadcast along its others.
 NodeRef spread(Graph& g, NodeRef x, std::span<const size_t> axes, std::span<const int64_t> sizes);
 inline NodeRef spread(Graph& g, NodeRef x, std::initializer_list<size_t> axes,

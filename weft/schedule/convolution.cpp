@@ -16,81 +16,103 @@ Taps taps_of(NodeRef window) {
   return {window->int_arg(1), window->int_arg(2), window->int_arg(3)};
 }
 
-// Products have axes (images, 1, out, in, rows, columns, taps, taps), as conv2d multiplies them;
-// without rows and their taps, which are one each then, where images have one axis.
-using Dims = std::array<int64_t, 8>;
-constexpr size_t kRows = 4, kTapsOfRows = 6;
+// Products have axes (images, 1, out, in, planes, rows, columns, taps, taps, taps), as conv2d
+// multiplies them; without planes and rows and their taps, which are one each then, where images
+// have two axes or one.
+using Dims = std::array<int64_t, 10>;
+constexpr size_t kPlanes = 4, kRows = 5, kColumns = 6, kTaps = 7;
 
-bool has_rows(NodeRef product) { return product->rank() == std::tuple_size_v<Dims>; }
+/// How many axes of an image windows slide along.
+size_t axes_of(NodeRef product) { return (product->rank() - 4) / 2; }
+bool is_product_of_windows(NodeRef n) {
+  return n->rank() == 6 || n->rank() == 8 || n->rank() == std::tuple_size_v<Dims>;
+}
+bool has_axis(NodeRef product, size_t axis) {
+  const size_t missing = 3 - axes_of(product);
+  return axis < kPlanes || (axis < kTaps ? axis - kPlanes : axis - kTaps) >= missing;
+}
 
 /// Where a product has that axis.
 size_t axis_of(NodeRef product, size_t axis) {
-  return axis - (has_rows(product) ? 0 : (axis > kRows) + (axis > kTapsOfRows));
+  const size_t missing = 3 - axes_of(product);
+  return axis < kPlanes ? axis : axis - missing * (axis < kTaps ? 1 : 2);
 }
 int64_t size_of(NodeRef product, size_t axis) {
-  const bool there = has_rows(product) || (axis != kRows && axis != kTapsOfRows);
-  return there ? product->dim(axis_of(product, axis))->vmin : 1;
+  return has_axis(product, axis) ? product->dim(axis_of(product, axis))->vmin : 1;
 }
 
 bool has_dims(NodeRef n, const Dims& dims) {
-  if (n->rank() != 6 && n->rank() != 8) return false;
+  if (!is_product_of_windows(n)) return false;
   for (size_t a = 0; a < dims.size(); ++a)
     if (size_of(n, a) != dims[a]) return false;
   return true;
 }
 
-/// A factor of these dims that is broadcast along others, with four of its axes; else null.
+/// Of two axes where images of one or two have windows; of three with planes.
+std::vector<NodeRef> image_dims(Graph& g, NodeRef product, std::array<int64_t, 5> sizes) {
+  std::vector<NodeRef> dims;
+  for (size_t i = 0; i < sizes.size(); ++i)
+    if (i != 2 || axes_of(product) == 3) dims.push_back(g.index(sizes[i]));
+  return dims;
+}
+
+/// A factor of these dims that is broadcast along others, with five of its axes, or four; else
+/// null.
 NodeRef broadcast_factor(Graph& g, NodeRef factor, const Dims& dims,
-                         std::initializer_list<size_t> axes) {
+                         const std::array<size_t, 5>& axes) {
   if (factor->op != Op::Expand || !has_dims(factor->src(0), dims)) return nullptr;
-  std::vector<NodeRef> own;
-  for (const size_t a : axes) own.push_back(g.index(dims[a]));
-  return reshaped(g, factor->src(0), own);
+  std::array<int64_t, 5> sizes{};
+  for (size_t i = 0; i < axes.size(); ++i) sizes[i] = dims[axes[i]];
+  return reshaped(g, factor->src(0), image_dims(g, factor, sizes));
 }
 
 /// The image in front of windows, a row of places where it has one axis of them.
 NodeRef with_rows(Graph& g, NodeRef image) {
-  return image->rank() == 4 ? image : with_axis(g, image, 2, {1}, 0);
+  return image->rank() > 3 ? image : with_axis(g, image, 2, {1}, 0);
 }
 
 /// The windows of an image, broadcast along outputs.
 bool find_windows(Graph& g, NodeRef factor, Convolution& out) {
   if (factor->op != Op::Expand || factor->src(0)->op != Op::Reshape) return false;
-  NodeRef x = factor->src(0), columns = x->src(0), rows = columns;
-  const bool two = has_rows(factor);
-  if (!is_window(columns, two ? 3 : 2) || columns->rank() != (two ? 6 : 4)) return false;
-  if (two) rows = columns->src(0);
-  if (two && !is_window(rows, 2)) return false;
-  out.image = with_rows(g, rows->src(0));
-  out.down = two ? taps_of(rows) : Taps{}, out.along = taps_of(columns);
+  NodeRef x = factor->src(0), windows = x->src(0), image = windows;
+  const size_t axes = axes_of(factor);
+  if (windows->rank() != 2 + 2 * axes) return false;
+  std::array<Taps, 3> taps{};
+  for (size_t i = axes; i-- > 0; image = image->src(0)) {
+    if (!is_window(image, static_cast<int64_t>(2 + i))) return false;
+    taps[3 - axes + i] = taps_of(image);
+  }
+  out.image = with_rows(g, image);
+  out.across = taps[0], out.down = taps[1], out.along = taps[2];
   out.images = size_of(x, 0), out.in = size_of(x, 3), out.out = size_of(factor, 2);
-  out.rows = size_of(x, kRows), out.columns = size_of(x, 5);
-  return columns->dim(0)->vmin == out.images && columns->dim(1)->vmin == out.in &&
-         has_dims(
-             x, {out.images, 1, 1, out.in, out.rows, out.columns, out.down.count, out.along.count});
+  out.planes = size_of(x, kPlanes), out.rows = size_of(x, kRows),
+  out.columns = size_of(x, kColumns);
+  return windows->dim(0)->vmin == out.images && windows->dim(1)->vmin == out.in &&
+         has_dims(x, {out.images, 1, 1, out.in, out.planes, out.rows, out.columns, out.across.count,
+                      out.down.count, out.along.count});
 }
 
 /// What is summed, where it is a product of f32, along these axes; else null.
 NodeRef summed_product(NodeRef sum, std::initializer_list<size_t> axes) {
   NodeRef x = sum->op == Op::Reduce && fold_of(sum) == Fold::Add ? sum->src(0) : nullptr;
   if (!x || x->op != Op::Mul || x->dtype != DType::F32 || !is_static(x) ||
-      (x->rank() != 6 && x->rank() != 8))
+      !is_product_of_windows(x))
     return nullptr;
   std::vector<int64_t> wanted;
   for (const size_t a : axes)
-    if (has_rows(x) || (a != kRows && a != kTapsOfRows))
-      wanted.push_back(static_cast<int64_t>(axis_of(x, a)));
+    if (has_axis(x, a)) wanted.push_back(static_cast<int64_t>(axis_of(x, a)));
   return std::ranges::equal(reduce_axes(sum), wanted) ? x : nullptr;
 }
 
 /// A convolution without groups.
 bool find_convolution(Graph& g, NodeRef sum, Convolution& out) {
-  NodeRef x = summed_product(sum, {3, 6, 7});
+  NodeRef x = summed_product(sum, {3, kTaps, kTaps + 1, kTaps + 2});
   for (const size_t i : {0, 1}) {
     if (!x || !find_windows(g, x->src(i), out)) continue;
-    out.weight = broadcast_factor(g, x->src(1 - i),
-                                  {1, 1, out.out, out.in, 1, 1, out.down.count, out.along.count},
-                                  {2, 3, 6, 7});
+    out.weight = broadcast_factor(
+        g, x->src(1 - i),
+        {1, 1, out.out, out.in, 1, 1, 1, out.across.count, out.down.count, out.along.count},
+        {2, 3, kTaps, kTaps + 1, kTaps + 2});
     if (out.weight) return true;
   }
   return false;
@@ -98,11 +120,13 @@ bool find_convolution(Graph& g, NodeRef sum, Convolution& out) {
 
 /// The gradient of its weights, whose place what comes from above has.
 bool find_gradient_of_weights(Graph& g, NodeRef sum, Convolution& out) {
-  NodeRef all = summed_product(sum, {0, 4, 5}), x = all ? all : summed_product(sum, {4, 5});
+  NodeRef all = summed_product(sum, {0, kPlanes, kRows, kColumns}),
+          x = all ? all : summed_product(sum, {kPlanes, kRows, kColumns});
   for (const size_t i : {0, 1}) {
     if (!x || !find_windows(g, x->src(i), out) || (x != all && out.images > 1)) continue;
     out.weight = broadcast_factor(
-        g, x->src(1 - i), {out.images, 1, out.out, 1, out.rows, out.columns, 1, 1}, {0, 2, 4, 5});
+        g, x->src(1 - i), {out.images, 1, out.out, 1, out.planes, out.rows, out.columns, 1, 1, 1},
+        {0, 2, kPlanes, kRows, kColumns});
     if (out.weight) return true;
   }
   return false;
@@ -123,15 +147,18 @@ NodeRef spread_along(NodeRef n, int64_t axis, Taps& taps) {
 /// The product of what comes from above with the weights, of which the gradient of an image is sums
 /// over taps; else null.
 NodeRef product_of_gradient(NodeRef n, Convolution& out) {
-  const bool two = n->rank() == 4;
-  out.down = {};
-  NodeRef x = two ? spread_along(n, 2, out.down) : n->rank() == 3 ? n : nullptr;
-  if (x) x = spread_along(x, two ? 3 : 2, out.along);
-  if (!x || x->op != Op::Reshape || x->rank() != (two ? 6 : 4)) return nullptr;
+  if (n->rank() < 3 || n->rank() > 5) return nullptr;
+  const size_t axes = n->rank() - 2;
+  std::array<Taps, 3> taps{};
+  NodeRef x = n;
+  for (size_t i = 0; x && i < axes; ++i)
+    x = spread_along(x, static_cast<int64_t>(2 + i), taps[3 - axes + i]);
+  if (!x || x->op != Op::Reshape || x->rank() != 2 + 2 * axes) return nullptr;
   NodeRef sum = x->src(0), product = summed_product(sum, {2});
-  if (!product || has_rows(product) != two) return nullptr;
+  if (!product || axes_of(product) != axes) return nullptr;
   for (size_t a = 0; a < x->rank(); ++a)
     if (x->dim(a) != sum->dim(a == 0 ? 0 : a + 1)) return nullptr;
+  out.across = taps[0], out.down = taps[1], out.along = taps[2];
   return product;
 }
 
@@ -158,32 +185,50 @@ bool find_gradient(Graph& g, NodeRef n, const NodeMap<NodeRef>& copies, Convolut
   NodeRef product = product_of_gradient(gradient, out);
   if (!product || n->dim(0) != gradient->dim(0) || n->dim(1) != gradient->dim(1)) return false;
   const auto size = [&](size_t axis) { return size_of(product, axis); };
-  Zeros rows{}, columns{};
-  if ((has_rows(product) && !find_zeros(n, gradient, 2, size(kRows), out.down, rows)) ||
-      !find_zeros(n, gradient, n->rank() - 1, size(5), out.along, columns))
-    return false;
+  const Taps* taps[] = {&out.across, &out.down, &out.along};
+  std::array<Zeros, 3> zeros{};
+  for (size_t i = 0; i < zeros.size(); ++i)
+    if (has_axis(product, kPlanes + i) &&
+        !find_zeros(n, gradient, n->rank() + i - 3, size(kPlanes + i), *taps[i], zeros[i]))
+      return false;
   for (const size_t i : {0, 1}) {
     NodeRef above = product->src(i), weight = product->src(1 - i);
     if (above->op != Op::Expand || weight->op != Op::Expand) return false;
     above = above->src(0), weight = weight->src(0);
-    if (!has_dims(above, {size(0), 1, size(2), 1, size(4), size(5), 1, 1}) ||
-        !has_dims(weight, {1, 1, size(2), size(3), 1, 1, size(6), size(7)}))
+    if (!has_dims(above,
+                  {size(0), 1, size(2), 1, size(kPlanes), size(kRows), size(kColumns), 1, 1, 1}) ||
+        !has_dims(weight,
+                  {1, 1, size(2), size(3), 1, 1, 1, size(kTaps), size(kTaps + 1), size(kTaps + 2)}))
       continue;
-    const NodeRef image[] = {g.index(size(0)), g.index(size(2)), g.index(size(4)),
-                             g.index(size(5))};
-    const NodeRef taps[] = {g.index(size(2)), g.index(size(3)), g.index(size(6)), g.index(size(7))};
+    const std::vector<NodeRef> image =
+        image_dims(g, product, {size(0), size(2), size(kPlanes), size(kRows), size(kColumns)});
+    const size_t rank = image.size(), first = 5 - rank;  // of three axes
     std::vector<NodeRef> src{reshaped(g, copies.at(above), image)};
-    for (const int64_t count : {int64_t{0}, int64_t{0}, rows.before, columns.before, int64_t{0},
-                                int64_t{0}, rows.after, columns.after})
-      src.push_back(g.index(count));
-    const int64_t between[] = {0, 0, out.down.stride - 1, out.along.stride - 1}, both[] = {2, 3};
-    const NodeRef turned[] = {moved_axis(g, reshaped(g, copies.at(weight), taps), 1, 0)};
+    std::vector<int64_t> between(rank, 0), turned_axes;
+    for (const bool after : {false, true})
+      for (size_t d = 0; d < rank; ++d) {
+        const Zeros z = d < 2 ? Zeros{} : zeros[first + d - 2];
+        src.push_back(g.index(after ? z.after : z.before));
+      }
+    for (size_t d = 2; d < rank; ++d) {
+      between[d] = taps[first + d - 2]->stride - 1;
+      turned_axes.push_back(static_cast<int64_t>(d));
+      out.is_spaced |= between[d] > 0;
+    }
+    const NodeRef turned[] = {moved_axis(
+        g,
+        reshaped(g, copies.at(weight),
+                 image_dims(g, product,
+                            {size(2), size(3), size(kTaps), size(kTaps + 1), size(kTaps + 2)})),
+        1, 0)};
     out.image = g.make({Op::Pad, above->dtype, src, between});
-    out.weight = g.make({Op::Flip, weight->dtype, turned, both});
+    out.weight = g.make({Op::Flip, weight->dtype, turned, turned_axes});
     out.images = size(0), out.in = size(2), out.out = size(3);
-    out.rows = has_rows(product) ? n->dim(2)->vmin : 1, out.columns = n->dim(n->rank() - 1)->vmin;
-    out.is_spaced = out.down.stride > 1 || out.along.stride > 1;
-    out.down.stride = out.along.stride = 1;
+    const auto places = [&](size_t axis) {
+      return has_axis(product, axis) ? n->dim(n->rank() + axis - kColumns - 1)->vmin : 1;
+    };
+    out.planes = places(kPlanes), out.rows = places(kRows), out.columns = places(kColumns);
+    out.across.stride = out.down.stride = out.along.stride = 1;
     return true;
   }
   return false;

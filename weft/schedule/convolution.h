@@ -1,6 +1,8 @@
 // Convolutions, and gradients of their images that are convolutions, too, as they stand in a graph;
 // and the ways to have them for less than a sum over windows.
 #pragma once
+#include <optional>
+
 #include "weft/graph/graph.h"
 #include "weft/graph/node_map.h"
 
@@ -16,13 +18,15 @@ struct Taps {
   int64_t reach() const { return (count - 1) * dilation; }
 };
 
-/// What is convolved: sizes of the result, and of the image in front of the windows.
+/// What is convolved: sizes of the result, and of the image in front of the windows. Planes are
+/// there where three axes are convolved.
 struct Convolution {
-  NodeRef image = nullptr;   // (images, in, rows, columns), zeros around it included
-  NodeRef weight = nullptr;  // (out, in, taps of rows, of columns)
-  int64_t images = 0, in = 0, out = 0, rows = 0, columns = 0;
-  Taps down = {}, along = {};
+  NodeRef image = nullptr;   // (images, in, [planes,] rows, columns), zeros around it included
+  NodeRef weight = nullptr;  // (out, in, [taps of planes,] of rows, of columns)
+  int64_t images = 0, in = 0, out = 0, planes = 1, rows = 1, columns = 0;
+  Taps across = {}, down = {}, along = {};
   bool is_spaced = false;  // zeros lie between the image's elements
+  bool has_planes() const { return image->rank() == 5; }
 };
 
 /// Its windows along an axis.
@@ -32,11 +36,11 @@ NodeRef window(Graph& g, NodeRef x, int64_t axis, const Taps& taps);
 /// are none, or they would be mostly zeros.
 NodeRef by_tiles(Graph& g, const Convolution& c, NodeRef like, const Target& target);
 /// The gradient of its weights by those (tile_gradients.cpp); `c.weight` is what comes from above,
-/// (images, out, rows, columns).
+/// (images, out, [planes,] rows, columns).
 NodeRef weight_gradient_by_tiles(Graph& g, const Convolution& c, NodeRef like,
                                  const Target& target);
-/// Whether image and weight are conversions of bf16; they are these, then.
-bool narrow_to_bf16(Graph& g, Convolution& c);
+/// Of bf16 with planes, if only one; none where image and weight are not conversions of bf16.
+std::optional<Convolution> of_bf16_planes(Graph& g, const Convolution& c);
 /// Of 3 x 3 taps in half the products (winograd.cpp); null where it is something else, or
 /// transforming costs more.
 NodeRef by_winograd(Graph& g, const Convolution& c, NodeRef like, const Target& target,

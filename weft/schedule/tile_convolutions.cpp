@@ -31,11 +31,11 @@ double used(int64_t n, int64_t unit) {
 Convolution with_taps_as_channels(Graph& g, const Convolution& c) {
   Convolution made = c;
   const int64_t taps = round_up(c.along.count, 2);
-  NodeRef x = padded(g, window(g, c.image, 3, c.along), 4, 0, taps - c.along.count);
-  NodeRef w = padded(g, c.weight, 3, 0, taps - c.along.count);
+  NodeRef x = padded(g, window(g, c.image, 4, c.along), 5, 0, taps - c.along.count);
+  NodeRef w = padded(g, c.weight, 4, 0, taps - c.along.count);
   made.in = c.in * taps, made.along = {};
-  made.image = with_axis(g, moved_axis(g, x, 4, 2), 1, {made.in}, 2);
-  made.weight = with_axis(g, with_axis(g, moved_axis(g, w, 3, 2), 1, {made.in}, 2), 3, {1}, 0);
+  made.image = with_axis(g, moved_axis(g, x, 5, 2), 1, {made.in}, 2);
+  made.weight = with_axis(g, with_axis(g, moved_axis(g, w, 4, 2), 1, {made.in}, 2), 4, {1}, 0);
   return made;
 }
 
@@ -48,25 +48,24 @@ class TileConvolution {
         words_(words),
         channels_(round_up(c.in, words.depth * tile)),
         in_one_row_(c.down.stride == 1 && c.along.stride == 1 &&
-                    used(c.columns, tile) < kLeastOfRows && c.rows * c.image->dim(3)->vmin >= tile),
+                    used(c.columns, tile) < kLeastOfRows && c.rows * c.image->dim(4)->vmin >= tile),
         rows_(in_one_row_ ? 1 : c.rows),
-        columns_(in_one_row_        ? c.rows * c.image->dim(3)->vmin
+        columns_(in_one_row_        ? c.rows * c.image->dim(4)->vmin
                  : c.columns < tile ? round_up(c.columns, tile)
                                     : c.columns) {}
 
-  /// (images, 1, out, rows, columns)
+  /// In the shape of `like`.
   NodeRef sum(NodeRef like) {
     const int64_t count = channels_ / words_.depth;
-    const int64_t sizes[] = {c_.images, c_.out,        rows_,         columns_,
-                             count,     c_.down.count, c_.along.count};
-    // The image is (images, words, rows, columns, taps, taps), the weight (out, words, taps, taps).
-    NodeRef x = spread(g_, moved_axis(g_, windows(), 1, 3), {0, 2, 3, 4, 5, 6}, sizes),
-            w = spread(g_, stored(words_of_channels(c_.weight), 1, 3), {1, 4, 5, 6}, sizes);
+    const int64_t sizes[] = {c_.images, c_.out,          c_.planes,     rows_,         columns_,
+                             count,     c_.across.count, c_.down.count, c_.along.count};
+    NodeRef x = spread(g_, windows(), {0, 2, 3, 4, 5, 6, 7, 8}, sizes),
+            w = spread(g_, stored(words_of_channels(c_.weight), 1, 4), {1, 5, 6, 7, 8}, sizes);
     NodeRef dot = g_.make(words_.op, words_.sum, {w, x, g_.constant(Value::of(words_.sum, 0))});
-    NodeRef y = reduce_over(g_, dot, Fold::Add, {4, 5, 6});
+    NodeRef y = reduce_over(g_, dot, Fold::Add, {5, 6, 7, 8});
     if (columns_ != c_.columns) y = g_.make(Op::Contiguous, y->dtype, {y});
-    if (in_one_row_) y = with_axis(g_, y, 2, {c_.rows, columns_ / c_.rows}, 2);
-    return reshaped(g_, part(g_, y, 3, 0, c_.columns), like->shape->span());
+    if (in_one_row_) y = with_axis(g_, y, 3, {c_.rows, columns_ / c_.rows}, 2);
+    return reshaped(g_, part(g_, y, 4, 0, c_.columns), like->shape->span());
   }
 
  private:
@@ -81,42 +80,44 @@ class TileConvolution {
     return moved_axis(g_, x, to, from);
   }
 
-  /// (images, words, rows, columns, taps, taps)
+  /// (images, planes, rows, columns, words, taps of planes, of rows, of columns)
   NodeRef windows() {
     NodeRef image = c_.image;
     Taps down = c_.down;
     if (in_one_row_) {  // the next row is as many places on as a row has
-      down.dilation *= image->dim(3)->vmin;
-      image = with_axis(g_, image, 2, {1, image->dim(2)->vmin * image->dim(3)->vmin}, 2);
+      down.dilation *= image->dim(4)->vmin;
+      image = with_axis(g_, image, 3, {1, image->dim(3)->vmin * image->dim(4)->vmin}, 2);
     }
     const int64_t last = (columns_ - 1) * c_.along.stride + c_.along.reach(),
-                  wanted = last + 1 + (in_one_row_ ? down.reach() : 0), have = image->dim(3)->vmin;
-    if (wanted > have) image = padded(g_, image, 3, 0, wanted - have);
-    NodeRef x = stored_words(image);
-    if (in_one_row_) return cut(window(g_, window(g_, x, 3, down), 3, c_.along));
-    x = cut(window(g_, x, 3, c_.along));
-    if (c_.along.stride > 1) x = side_by_side(x);
-    return moved_axis(g_, window(g_, x, 2, down), 5, 4);
+                  wanted = last + 1 + (in_one_row_ ? down.reach() : 0), have = image->dim(4)->vmin;
+    if (wanted > have) image = padded(g_, image, 4, 0, wanted - have);
+    NodeRef x = window(g_, stored_words(image), 4, c_.along);
+    if (in_one_row_) {
+      x = cut(window(g_, x, 4, down));
+    } else {
+      x = cut(x);
+      if (c_.along.stride > 1) x = side_by_side(x);
+      x = window(g_, x, 3, down);
+    }
+    return permuted(g_, window(g_, x, 2, c_.across), {0, 2, 3, 4, 1, 7, 6, 5});
   }
 
   /// Words of a row one after the other.
   NodeRef stored_words(NodeRef image) {
-    if (!c_.is_spaced || image->op != Op::Pad) return stored(words_of_channels(image), 1, 2);
+    if (!c_.is_spaced || image->op != Op::Pad) return stored(words_of_channels(image), 1, 3);
     // Zeros come between words, not between what these are put together from.
     std::vector<NodeRef> src(image->src().begin(), image->src().end());
-    src[0] = stored(words_of_channels(image->src(0)), 1, 2);
-    return stored(g_.make({Op::Pad, DType::U32, src, image->ints()}), 1, 2);
+    src[0] = stored(words_of_channels(image->src(0)), 1, 3);
+    return stored(g_.make({Op::Pad, DType::U32, src, image->ints()}), 1, 3);
   }
 
-  NodeRef cut(NodeRef x) { return x->dim(3)->vmin == columns_ ? x : part(g_, x, 3, 0, columns_); }
+  NodeRef cut(NodeRef x) { return x->dim(4)->vmin == columns_ ? x : part(g_, x, 4, 0, columns_); }
 
-  /// (images, words, rows, columns, taps): what is a step apart is copied once more, for each tap.
+  /// (images, words, planes, rows, columns, taps): what is a step apart is copied once more, for
+  /// each tap.
   NodeRef side_by_side(NodeRef x) {
-    const int64_t order[] = {0, 2, 4, 1, 3}, back[] = {0, 3, 1, 4, 2};
-    const NodeRef view[] = {x};
-    const NodeRef memory[] = {
-        g_.make(Op::Contiguous, x->dtype, {g_.make({Op::Permute, x->dtype, view, order})})};
-    return g_.make({Op::Permute, x->dtype, memory, back});
+    NodeRef memory = g_.make(Op::Contiguous, x->dtype, {permuted(g_, x, {0, 2, 3, 5, 1, 4})});
+    return permuted(g_, memory, {0, 4, 1, 2, 5, 3});
   }
 
   Graph& g_;
@@ -129,24 +130,46 @@ class TileConvolution {
 
 }  // namespace
 
-bool narrow_to_bf16(Graph& g, Convolution& c) {
+namespace {
+
+/// With an axis of one plane in front of rows; zeros stay the last thing that is done to it.
+NodeRef with_plane(Graph& g, NodeRef x) {
+  if (x->op != Op::Pad) return with_axis(g, x, 2, {1}, 0);
+  const size_t rank = x->rank();
+  std::vector<NodeRef> src(x->src().begin(), x->src().end());
+  std::vector<int64_t> between(x->ints().begin(), x->ints().end());
+  src[0] = with_axis(g, src[0], 2, {1}, 0);
+  src.insert(src.begin() + 1 + rank + 2, g.index(0));  // behind it
+  src.insert(src.begin() + 1 + 2, g.index(0));         // and before
+  if (!between.empty()) between.insert(between.begin() + 2, 0);
+  return g.make({Op::Pad, x->dtype, src, between});
+}
+
+}  // namespace
+
+std::optional<Convolution> of_bf16_planes(Graph& g, const Convolution& given) {
   constexpr double kMostZeros = 16;  // around a small image, or between steps of four
+  Convolution c = given;
   c.image = narrow_values(g, c.image, kMostZeros), c.weight = narrow_values(g, c.weight);
   const auto is_bf16 = [](NodeRef n) { return n && n->dtype == DType::BF16; };
-  return is_bf16(c.image) && is_bf16(c.weight);
+  if (!is_bf16(c.image) || !is_bf16(c.weight)) return std::nullopt;
+  if (!c.has_planes())
+    c.image = with_plane(g, c.image), c.weight = with_axis(g, c.weight, 2, {1}, 0);
+  return c;
 }
 
 NodeRef by_tiles(Graph& g, const Convolution& given, NodeRef like, const Target& target) {
   const MatrixUnit* words = unit_of_pairs(target);
   const MatrixUnit* tiles = words ? target.tile_unit(words->op) : nullptr;
   if (!tiles || given.out < tiles->tile) return nullptr;
-  Convolution c = given;
-  if (!narrow_to_bf16(g, c)) return nullptr;
+  std::optional<Convolution> c = of_bf16_planes(g, given);
+  if (!c) return nullptr;
   const int64_t channels = tiles->tile * words->depth;
-  if (used(c.in, channels) < kLeastUsed) c = with_taps_as_channels(g, c);
-  const double products = double(c.out * c.down.count * c.along.count) / double(c.down.stride);
-  if (used(c.in, channels) < kLeastUsed || products < kReuse) return nullptr;
-  return TileConvolution(g, c, *words, tiles->tile).sum(like);
+  if (used(c->in, channels) < kLeastUsed) c = with_taps_as_channels(g, *c);
+  const double products = double(c->out * c->across.count * c->down.count * c->along.count) /
+                          double(c->across.stride * c->down.stride);
+  if (used(c->in, channels) < kLeastUsed || products < kReuse) return nullptr;
+  return TileConvolution(g, *c, *words, tiles->tile).sum(like);
 }
 
 }  // namespace weft

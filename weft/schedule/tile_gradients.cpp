@@ -15,7 +15,7 @@ namespace {
 
 class TileGradient {
  public:
-  /// Of bf16. `c.weight`: what comes from above, (images, out, rows, columns).
+  /// Of bf16. `c.weight`: what comes from above, (images, out, planes, rows, columns).
   TileGradient(Graph& g, const Convolution& c, const MatrixUnit& words, int64_t tile)
       : g_(g),
         c_(c),
@@ -27,18 +27,15 @@ class TileGradient {
   /// In the shape of `like`. Images are summed in parts, each of which stays in this much cache.
   NodeRef sum(NodeRef like, int64_t cache) {
     const int64_t parts = parts_for(static_cast<double>(cache) / 2);
-    const int64_t sizes[] = {parts, c_.down.count,     c_.along.count, c_.out,
-                             c_.in, c_.images / parts, places_};
-    NodeRef x = moved_axis(g_, in_parts(image(), parts, 2), 5, 3);
-    NodeRef dot =
-        g_.make(words_.op, words_.sum,
-                {spread(g_, in_parts(above(), parts, 1), {0, 3, 5, 6}, sizes),
-                 spread(g_, x, {0, 1, 2, 4, 5, 6}, sizes), g_.constant(Value::of(words_.sum, 0))});
-    NodeRef y = g_.make(Op::Contiguous, words_.sum, {reduce_over(g_, dot, Fold::Add, {5, 6})});
-    y = reduce_over(g_, y, Fold::Add, {0});
-    const int64_t order[] = {2, 3, 0, 1};
-    const NodeRef src[] = {y};
-    return reshaped(g_, g_.make({Op::Permute, y->dtype, src, order}), like->shape->span());
+    const int64_t sizes[] = {parts, c_.across.count,   c_.down.count, c_.along.count, c_.out,
+                             c_.in, c_.images / parts, c_.planes,     places_};
+    NodeRef dot = g_.make(words_.op, words_.sum,
+                          {spread(g_, in_parts(above(), parts, 1), {0, 4, 6, 7, 8}, sizes),
+                           spread(g_, image(parts), {0, 1, 2, 3, 5, 6, 7, 8}, sizes),
+                           g_.constant(Value::of(words_.sum, 0))});
+    NodeRef y = g_.make(Op::Contiguous, words_.sum, {reduce_over(g_, dot, Fold::Add, {6, 7, 8})});
+    y = permuted(g_, reduce_over(g_, y, Fold::Add, {0}), {3, 4, 0, 1, 2});
+    return reshaped(g_, y, like->shape->span());
   }
 
  private:
@@ -55,8 +52,9 @@ class TileGradient {
   int64_t parts_for(double cache) const {
     constexpr double kMostWritten = 4, kWord = 4;
     const double read =
-        kWord * double(c_.images * places_) * double(c_.out + c_.in * c_.along.count);
-    const double made = kWord * double(c_.out * c_.in) * double(c_.down.count * c_.along.count);
+        kWord * double(c_.images * c_.planes * places_) * double(c_.out + c_.in * c_.along.count);
+    const double made =
+        kWord * double(c_.out * c_.in) * double(c_.across.count * c_.down.count * c_.along.count);
     int64_t parts = 1;
     for (int64_t more = 2; more <= c_.images && read / double(parts) > cache; ++more)
       if (c_.images % more == 0 && double(more) * made <= kMostWritten * read) parts = more;
@@ -75,34 +73,39 @@ class TileGradient {
   }
 
   NodeRef stored(NodeRef x, std::initializer_list<int64_t> order) {
-    const NodeRef src[] = {x};
-    const std::vector<int64_t> axes(order);
-    return g_.make(Op::Contiguous, x->dtype, {g_.make({Op::Permute, x->dtype, src, axes})});
+    return g_.make(Op::Contiguous, x->dtype, {permuted(g_, x, order)});
   }
 
-  /// (out, images, places)
+  /// (out, images, planes, places)
   NodeRef above() {
-    NodeRef x = words_of_places(c_.weight, 3);
-    x = with_zeros(with_axis(g_, x, 2, {c_.rows * row_}, 2), 2, places_);
-    return stored(x, {1, 0, 2});
+    NodeRef x = words_of_places(c_.weight, 4);
+    x = with_zeros(with_axis(g_, x, 3, {c_.rows * row_}, 2), 3, places_);
+    return stored(x, {1, 0, 2, 3});
   }
 
-  /// (taps, taps, images, places, in)
-  NodeRef image() {
+  /// (parts, taps of planes, of rows, of columns, in, images, planes, places)
+  NodeRef image(int64_t parts) {
+    // (taps of rows, of columns, images, planes, places, in), then taps of planes at the end
+    NodeRef x = window(g_, in_parts(taps_of_rows(), parts, 2), 4, c_.across);
+    return permuted(g_, x, {0, 7, 1, 2, 6, 3, 4, 5});
+  }
+
+  /// (taps of rows, of columns, images, planes, places, in)
+  NodeRef taps_of_rows() {
     // Channels side by side, so that words of places are two vectors.
-    const int64_t back[] = {0, 3, 1, 2};
-    const NodeRef image[] = {stored(c_.image, {0, 2, 3, 1})};
-    NodeRef x = window(g_, g_.make({Op::Permute, image[0]->dtype, image, back}), 3, c_.along);
+    NodeRef x = permuted(g_, stored(c_.image, {0, 2, 3, 4, 1}), {0, 4, 1, 2, 3});
+    x = window(g_, x, 4, c_.along);
     if (!walks_down_) {
-      x = words_of_places(window(g_, x, 2, c_.down), 3);  // (images, in, rows, words, taps, taps)
-      x = with_zeros(with_axis(g_, x, 2, {c_.rows * row_}, 2), 2, places_);
-      return stored(x, {4, 3, 0, 2, 1});
+      // (images, in, planes, rows, words, taps, taps)
+      x = words_of_places(window(g_, x, 3, c_.down), 4);
+      x = with_zeros(with_axis(g_, x, 3, {c_.rows * row_}, 2), 3, places_);
+      return stored(x, {5, 4, 0, 2, 3, 1});
     }
-    x = words_of_places(x, 3);  // (images, in, rows, words, taps)
-    x = stored(with_axis(g_, x, 2, {x->dim(2)->vmin * row_}, 2), {3, 0, 2, 1});
-    x = window(g_, x, 2, {c_.down.count, 1, c_.down.dilation * row_});
-    if (x->dim(2)->vmin != places_) x = part(g_, x, 2, 0, places_);
-    return moved_axis(g_, x, 4, 0);
+    x = words_of_places(x, 4);  // (images, in, planes, rows, words, taps)
+    x = stored(with_axis(g_, x, 3, {x->dim(3)->vmin * row_}, 2), {4, 0, 2, 3, 1});
+    x = window(g_, x, 3, {c_.down.count, 1, c_.down.dilation * row_});
+    if (x->dim(3)->vmin != places_) x = part(g_, x, 3, 0, places_);
+    return moved_axis(g_, x, 5, 0);
   }
 
   NodeRef in_parts(NodeRef x, int64_t parts, size_t images) {
@@ -126,9 +129,9 @@ NodeRef weight_gradient_by_tiles(Graph& g, const Convolution& given, NodeRef lik
   const MatrixUnit* words = unit_of_pairs(target);
   const MatrixUnit* tiles = words ? target.tile_unit(words->op) : nullptr;
   if (!tiles || given.out < tiles->tile || given.in < tiles->tile) return nullptr;
-  Convolution c = given;
-  if (!narrow_to_bf16(g, c)) return nullptr;
-  return TileGradient(g, c, *words, tiles->tile).sum(like, target.machine.l2().bytes);
+  const std::optional<Convolution> c = of_bf16_planes(g, given);
+  return c ? TileGradient(g, *c, *words, tiles->tile).sum(like, target.machine.l2().bytes)
+           : nullptr;
 }
 
 }  // namespace weft

@@ -168,7 +168,7 @@ class Winograd {
 NodeRef by_winograd(Graph& g, const Convolution& c, NodeRef like, const Target& target,
                     const ConstantValues& constants) {
   if (target.vector_bits == 0 || target.canonical || c.down != kThree || c.along != kThree ||
-      c.is_spaced)
+      c.is_spaced || c.has_planes())
     return nullptr;
   const bool constant_weights = constants.contain(c.weight);
   if (!pays(c, constant_weights, target)) return nullptr;
