@@ -328,14 +328,17 @@ void FileWriter::write_through(const std::byte* data, size_t size) {
 
 void atomic_write_file(const std::string& path, FunctionRef<void(FileWriter&)> write, Keep keep) {
   check_path(path);
-  const std::string target = resolve_link(path);
+  // In a cache nobody meant a link or a pipe, at which a write would wait: a file takes its place.
+  const bool cache = keep == Keep::Checked;
+  const std::string target = cache ? path : resolve_link(path);
   struct stat old;
-  const bool exists = ::stat(target.c_str(), &old) == 0;
+  const bool exists = ::lstat(target.c_str(), &old) == 0;
+  const bool regular = exists && S_ISREG(old.st_mode);
   if (exists && S_ISDIR(old.st_mode)) fail_errno("file.write", "cannot write " + path, EISDIR);
-  if (exists && !S_ISREG(old.st_mode)) return write_in_place(target, write);
+  if (exists && !regular && !cache) return write_in_place(target, write);
 
   TemporaryFile temporary(target);
-  if (exists && ::fchmod(temporary.fd(), old.st_mode & 07777) != 0) {
+  if (regular && ::fchmod(temporary.fd(), old.st_mode & 07777) != 0) {
     fail_errno("file.write", "cannot copy the permissions of " + path, errno);
   }
   FileWriter writer(temporary.fd(), path);
