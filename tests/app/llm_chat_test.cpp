@@ -128,9 +128,11 @@ TEST(LlmChat, SaysWhatIsWrongAndGoesOn) {
   llm::FakeGenerator generator;
   const std::pair<const char*, const char*> kWrong[] = {
       {"/nosuch", "[llm] there is no command /nosuch; /help lists them"},
-      {"/set temperature hot", "/set temperature takes a number, got 'hot'"},
-      {"/set heat 1", "there is no setting 'heat'"},
-      {"/set top_p 2", "top_p is 2; it has to be 0 to 1"},
+      {"/set temperature hot", "temperature is 'hot'; it has to be a number, 0 to 100"},
+      {"/set temperature", "temperature is ''; it has to be a number"},
+      {"/set grammar x ::= y", "[llm]"},
+      {"/set heat 1", "there is no option 'heat'; there are: max_tokens"},
+      {"/set top_p 2", "top_p is '2'; it has to be a number, 0 to 1"},
       {"/retry", "there is no answer yet to give again"},
       {"/save", "/save takes a file's name"},
       {"/load", "/load takes a file's name"},

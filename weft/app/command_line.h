@@ -5,7 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "weft/app/commands.h"
+#include "weft/app/llm_options.h"
 
 namespace weft {
 

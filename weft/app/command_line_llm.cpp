@@ -8,11 +8,16 @@
 #include <vector>
 
 #include "weft/app/command_line.h"
+#include "weft/base/error.h"
+#include "weft/base/file.h"
+#include "weft/llm/request_options.h"
 #include "weft/llm/training_options.h"
 
 namespace weft {
 
 namespace {
+
+constexpr int kAnyNumber = CLI::detail::expected_max_vector_size;  // of values
 
 CLI::Option* add_lora(CLI::App* sub, LlmOptions& o) {
   CLI::Option* lora = sub->add_option(
@@ -54,20 +59,53 @@ void add_drafts(CLI::App* sub, LlmOptions& o) {
       ->capture_default_str();
 }
 
-void add_sampling(CLI::App* sub, LlmOptions& o) {
-  sub->add_option("--temp", o.temperature, "0 takes the likeliest token")
-      ->check(CLI::Range(0.0, 100.0))
-      ->capture_default_str();
-  sub->add_option("--top-k", o.top_k, "of so many likeliest tokens; 0: all")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  sub->add_option("--top-p", o.top_p, "of the likeliest that make up this probability")
-      ->check(CLI::Range(0.0, 1.0))
-      ->capture_default_str();
-  sub->add_option("--min-p", o.min_p, "of those with this share of the likeliest one's")
-      ->check(CLI::Range(0.0, 1.0))
-      ->capture_default_str();
-  sub->add_option("--seed", o.seed, "the same gives the same text")->capture_default_str();
+/// Names besides an option's own.
+std::string other_names(std::string_view name) {
+  if (name == "max_tokens") return "-n,--tokens,";
+  return name == "temperature" ? "--temp," : "";
+}
+
+/// A grammar and a schema may stand in a file; neither begins with an @.
+std::vector<std::string> read_files(const llm::RequestOption& o, std::vector<std::string> texts) {
+  if (o.name != "grammar" && o.name != "json_schema") return texts;
+  for (std::string& text : texts)
+    if (text.starts_with('@')) text = MappedFile(text.substr(1)).text();
+  return texts;
+}
+
+void set_option(const llm::RequestOption& o, const std::vector<std::string>& typed) {
+  const std::vector<std::string> texts = read_files(o, typed);
+  try {
+    o.set(texts);
+  } catch (const Error& error) {
+    throw CLI::ValidationError(error.message());
+  }
+}
+
+/// A flag says what is not so by default.
+void add_flag(CLI::App* sub, const std::string& name, const llm::RequestOption& o, bool* place) {
+  if (*place)
+    sub->add_flag("--no-" + name + "{false}", *place, "not: " + std::string(o.what));
+  else
+    sub->add_flag("--" + name, *place, std::string(o.what));
+}
+
+/// The list that all faces have.
+void add_request_options(CLI::App* sub, llm::RequestPlan& plan) {
+  for (const llm::RequestOption& o : request_options(plan)) {
+    std::string name(o.name);
+    std::ranges::replace(name, '_', '-');
+    if (const auto* flag = std::get_if<bool*>(&o.place)) {
+      add_flag(sub, name, o, *flag);
+      continue;
+    }
+    const bool file = o.name == "grammar" || o.name == "json_schema";
+    const auto set = [o](const std::vector<std::string>& texts) { return set_option(o, texts), true; };
+    CLI::Option* option = sub->add_option(other_names(o.name) + "--" + name, set,
+                                          std::string(o.what) + (file ? "; @FILE: in a file" : ""));
+    option->type_name(o.type_name())->default_str(o.text());
+    if (o.several()) option->expected(1, kAnyNumber)->allow_extra_args(false);
+  }
 }
 
 void add_llm_serve(CLI::App* sub, LlmOptions& o) {
@@ -159,24 +197,23 @@ void add_llm(CLI::App& app, CommandLine& line) {
   llm->require_subcommand(1);
   LlmOptions& o = line.llm;
   CLI::App* run = llm_command(*llm, line, "run", "go on with a text");
-  run->add_option("-p,--prompt", o.prompt, "the text")->required();
-  run->add_option("-n,--tokens", o.tokens, "at most so many; -1: as far as the context reaches")
-      ->capture_default_str();
-  run->add_flag("--ignore-end", o.ignore_end, "go on after the model's end of text");
-  add_sampling(run, o);
+  CLI::Option_group* prompt = run->add_option_group("prompt");
+  prompt->add_option("-p,--prompt", o.prompt, "the text; -: from standard input");
+  prompt->add_option("-f,--file", o.file, "a file with the text")->type_name("FILE");
+  prompt->require_option(1);
+  add_request_options(run, o.answer);
   add_drafts(run, o);
   CLI::App* serve = llm_command(*llm, line, "serve", "answer as OpenAI's API does; a chat page");
   add_llm_serve(serve, o);
   add_drafts(serve, o);
   CLI::App* chat = llm_command(*llm, line, "chat", "talk with a model");
   chat->add_option("--system", o.system, "what the model is told about its part");
-  chat->add_option("-n,--tokens", o.tokens,
-                   "of an answer at most; -1: as far as the context reaches")
-      ->capture_default_str();
-  add_sampling(chat, o);
+  add_request_options(chat, o.answer);
   add_drafts(chat, o);
   CLI::App* bench = llm_command(*llm, line, "bench", "tokens per second, memory, first token");
-  bench->add_option("-n,--tokens", o.tokens, "that are generated for a measurement");
+  bench->add_option("-n,--tokens", o.tokens, "that are generated for a measurement")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   bench->add_option("--slots", o.slots, "measure 1, 2, 4, ... requests at once, up to this")
       ->check(CLI::Range(int64_t{1}, int64_t{256}))
       ->capture_default_str();

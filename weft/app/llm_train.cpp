@@ -2,7 +2,7 @@
 #include <optional>
 
 #include "weft/app/app.h"
-#include "weft/app/commands.h"
+#include "weft/app/llm_options.h"
 #include "weft/app/interrupt.h"
 #include "weft/app/plot.h"
 #include "weft/app/progress.h"
