@@ -210,8 +210,7 @@ int bench_llm(const Session& session, const LlmOptions& options) {
   comparison.loading();
   for (const int64_t prompt : {int64_t{256}, int64_t{1024}})
     if (prompt < comparison.model().context_length()) comparison.prompt(prompt);
-  for (int64_t rows = 1; rows <= options.slots; rows *= 2)
-    comparison.tokens(rows, options.tokens);
+  for (int64_t rows = 1; rows <= options.slots; rows *= 2) comparison.tokens(rows, options.tokens);
   comparison.memory();
   return kExitOk;
 }

@@ -256,7 +256,8 @@ constexpr Chat::Command Chat::kCommands[] = {
     {"/quit", "end", &Chat::exit},
     {"/retry", "another answer to the last question", &Chat::retry},
     {"/save", "FILE: write the conversation, as JSON", &Chat::save},
-    {"/set", "NAME VALUE: how answers are drawn; NAME: without it; alone: all settings", &Chat::set},
+    {"/set", "NAME VALUE: how answers are drawn; NAME: without it; alone: all settings",
+     &Chat::set},
     {"/system", "TEXT: what the model is told about its part; alone: shows it", &Chat::system},
 };
 std::span<const Chat::Command> Chat::command_list() { return kCommands; }

@@ -46,11 +46,11 @@ struct LlmOptions {
   int64_t slots = 1;          // requests at once
   std::string cache = "f16";  // of keys and values
   std::string factors = "auto";
-  std::string draft;         // a model that guesses ahead
-  bool lookup = false;       // guesses are what followed in the text so far
-  int64_t draft_tokens = 5;  // guessed at most, where anything guesses
-  llm::RequestPlan answer;   // of run and chat
-  int64_t seed = 0;          // of random
+  std::string draft;                             // a model that guesses ahead
+  bool lookup = false;                           // guesses are what followed in the text so far
+  int64_t draft_tokens = 5;                      // guessed at most, where anything guesses
+  llm::RequestPlan answer;                       // of run and chat
+  int64_t seed = 0;                              // of random
   std::string shape = "llama-1b", type, output;  // of random, quantize, convert and merge
   bool requantise = false;                       // of quantize: also what is packed already
   int64_t repeats = 3;                           // of bench: the median counts

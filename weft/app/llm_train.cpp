@@ -2,8 +2,8 @@
 #include <optional>
 
 #include "weft/app/app.h"
-#include "weft/app/llm_options.h"
 #include "weft/app/interrupt.h"
+#include "weft/app/llm_options.h"
 #include "weft/app/plot.h"
 #include "weft/app/progress.h"
 #include "weft/base/context.h"

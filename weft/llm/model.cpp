@@ -91,7 +91,8 @@ ModelFile read_adapted(const std::string& path, const std::vector<LoraFile>& ada
 }  // namespace
 
 Model::Model(const std::string& path, const ModelOptions& options)
-    : Model(read_adapted(path, options.lora), text::Tokenizer::from_file(path), options) {
+    : Model(read_adapted(path, options.lora), text::Tokenizer::from_file(checked_model(path)),
+            options) {
   name_ = name_of(config(), path);
 }
 

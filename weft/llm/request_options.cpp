@@ -22,8 +22,7 @@ struct Overloaded : F... {
 };
 
 std::string range_text(const RequestOption& o) {
-  return o.most == kAny ? strformat("{} or more", o.least)
-                        : strformat("{} to {}", o.least, o.most);
+  return o.most == kAny ? strformat("{} or more", o.least) : strformat("{} to {}", o.least, o.most);
 }
 
 /// In floats where it is one: 0.01f is less than 0.01.
@@ -98,7 +97,8 @@ struct Reader {
   static constexpr std::string_view kTokens = "ids of tokens, with commas between";
   static constexpr std::string_view kBiases = "TOKEN=BIAS, an id and a number";
 
-  TokenId token(std::string_view text, std::string_view all, std::string_view wanted = kTokens) const {
+  TokenId token(std::string_view text, std::string_view all,
+                std::string_view wanted = kTokens) const {
     const std::optional<TokenId> id = number_of<TokenId>(text);
     if (!id || *id < 0) refuse(option, all, wanted);
     return *id;

@@ -25,7 +25,8 @@ struct Constraint {
 
 /// All of a request but its prompt. What is not said is drawn as llama.cpp draws it.
 struct RequestPlan {
-  Request request = {.sampling = {.temperature = 0.8f, .top_k = 40, .top_p = 0.95f, .min_p = 0.05f}};
+  Request request = {
+      .sampling = {.temperature = 0.8f, .top_k = 40, .top_p = 0.95f, .min_p = 0.05f}};
   Constraint constraint = {};
 
   /// With its grammar. Errors: llm.options, for two constraints; llm.grammar, llm.schema.
@@ -34,9 +35,9 @@ struct RequestPlan {
 
 /// An option where it is, and what it may be.
 struct RequestOption {
-  using Place = std::variant<bool*, int32_t*, int64_t*, uint64_t*, float*, Texts*,
-                             std::vector<TokenId>*, TokenBiases*, std::optional<std::string>*,
-                             std::optional<Texts>*>;
+  using Place =
+      std::variant<bool*, int32_t*, int64_t*, uint64_t*, float*, Texts*, std::vector<TokenId>*,
+                   TokenBiases*, std::optional<std::string>*, std::optional<Texts>*>;
   std::string_view name;    ///< as in Python; the command has - for _
   std::string_view served;  ///< the server's name; empty: the route says it
   Place place;
