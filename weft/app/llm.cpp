@@ -5,6 +5,8 @@
 #include "weft/app/interrupt.h"
 #include "weft/app/llm_chat.h"
 #include "weft/app/llm_options.h"
+#include "weft/app/load_note.h"
+#include "weft/app/progress.h"
 #include "weft/base/context.h"
 #include "weft/base/error.h"
 #include "weft/base/file.h"
@@ -37,6 +39,11 @@ llm::ModelOptions model_options(const LlmOptions& o) {
   return options;
 }
 
+llm::Model load_model(const Session& session, const LlmOptions& o) {
+  const LoadNote note(session, o.model);
+  return llm::Model(o.model, model_options(o));
+}
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -46,7 +53,7 @@ double since(Clock::time_point start) {
 
 int chat_with_model(const Session& session, const LlmOptions& o) {
   o.answer.made();  // what is wrong with it is said before the model is loaded
-  llm::Model model(o.model, model_options(o));
+  llm::Model model = load_model(session, o);
   LlmChatOptions chat;
   chat.system = o.system;
   chat.plan = o.answer;
@@ -60,8 +67,6 @@ std::string prompt_of(const LlmOptions& o) {
   if (text.ends_with('\n')) text.pop_back();
   return text;
 }
-
-constexpr std::string_view kFinish[] = {"", "stop", "length", "cancelled", "failed"};
 
 /// What `weft llm run` got.
 struct RunAnswer {
@@ -97,7 +102,7 @@ RunAnswer answer_of(const Session& session, llm::Model& model, llm::Request requ
 void print_json(const Session& session, const llm::Model& model, const RunAnswer& a, bool guessed) {
   JsonWriter json;
   json.begin_object().field("text", valid_utf8(a.text));
-  json.field("finish", kFinish[static_cast<size_t>(a.finish)]);
+  json.field("finish", finish_name(a.finish));
   json.field("prompt_tokens", a.prompt_tokens).field("tokens", a.tokens);
   json.field("first_token_s", a.first).field("seconds", a.seconds);
   if (guessed)
@@ -110,12 +115,11 @@ void print_json(const Session& session, const llm::Model& model, const RunAnswer
 int run_llm_model(const Session& session, const LlmOptions& o) {
   llm::Request request = o.answer.made();
   const std::string prompt = prompt_of(o);
-  const llm::ModelOptions options = model_options(o);
-  llm::Model model(o.model, options);
+  llm::Model model = load_model(session, o);
   request.prompt = model.tokenizer().encode(prompt);
   const RunAnswer answer = answer_of(session, model, std::move(request));
   if (session.json)
-    print_json(session, model, answer, options.draft_tokens > 0);
+    print_json(session, model, answer, model_options(o).draft_tokens > 0);
   else
     session.write("\n");
   return answer.finish == llm::Finish::Cancelled ? kExitInterrupted : kExitOk;
@@ -131,19 +135,23 @@ double log_probability(std::span<const float> logits, llm::TokenId id) {
 }
 
 int llm_perplexity(const Session& session, const LlmOptions& o) {
-  llm::Model model(o.model, model_options(o));
+  llm::Model model = load_model(session, o);
   const MappedFile file(o.file);
   const std::vector<llm::TokenId> tokens = model.tokenizer().encode(file.text());
   const auto window = static_cast<size_t>(model.context_length());
   const auto width = static_cast<size_t>(model.config().vocabulary);
   double sum = 0;
   int64_t count = 0;
+  ProgressBar bar("perplexity", static_cast<int64_t>(tokens.size()), "tokens",
+                  session.context.options(), session.json ? nullptr : session.err);
   for (size_t at = 0; at + 1 < tokens.size(); at += window) {
     const size_t end = std::min(at + window, tokens.size());
     const auto part = std::span(tokens).subspan(at, end - at);
     const std::vector<float> logits = model.logits(part);
     for (size_t i = 0; i + 1 < part.size(); ++i, ++count)
       sum += log_probability(std::span(logits).subspan(i * width, width), part[i + 1]);
+    bar.update(static_cast<int64_t>(end),
+               strformat("{:.4f} so far", std::exp(-sum / static_cast<double>(count))));
   }
   if (count == 0) fail("llm.prompt", "'{}' has fewer than two tokens", o.file);
   const double perplexity = std::exp(-sum / static_cast<double>(count));
@@ -167,7 +175,13 @@ int make_random_model(const Session& session, const LlmOptions& o) {
   const std::optional<Codec> codec = codec_from_name(type);
   if (!codec) fail("llm.random", "there is no block format {}", quoted_name(type));
   save_gguf(o.output, llm::random_model(*shape, *codec, static_cast<uint64_t>(o.seed)));
-  if (!session.json) session.print("{}: {} in {}\n", o.output, shape->name, type);
+  if (!session.json) {
+    session.print("{}: {} in {}\n", o.output, shape->name, type);
+    return kExitOk;
+  }
+  JsonWriter json;
+  json.begin_object().field("path", o.output).field("shape", shape->name).field("type", type);
+  session.print("{}\n", json.end_object().text());
   return kExitOk;
 }
 

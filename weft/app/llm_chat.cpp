@@ -12,6 +12,7 @@
 #include "weft/base/context.h"
 #include "weft/base/error.h"
 #include "weft/base/file.h"
+#include "weft/base/json_writer.h"
 #include "weft/base/utf8.h"
 #include "weft/llm/chat_session.h"
 
@@ -146,13 +147,23 @@ class Chat {
     const auto on_text = [&](std::string_view text) {
       if (!begun) first = Clock::now();
       begun = true;
+      if (session_.json) return;
       session_.write(terminal_ ? harmless(text) : std::string(text));
       std::fflush(session_.out);
     };
     const ChatAnswer given = ask(llm::ChatSession::OnText(on_text),
                                  llm::ChatSession::WantsStop(&InterruptScope::requested));
+    if (session_.json) return print_json(given);
     session_.write("\n");
     if (terminal_) describe(given, std::chrono::duration<double>(Clock::now() - first).count());
+  }
+
+  void print_json(const ChatAnswer& given) const {
+    JsonWriter json;
+    json.begin_object().field("text", valid_utf8(given.text));
+    json.field("finish", finish_name(given.finish));
+    json.field("prompt_tokens", given.prompt_tokens).field("tokens", given.tokens);
+    session_.print("{}\n", json.end_object().text());
   }
 
   void describe(const ChatAnswer& given, double seconds) {

@@ -9,6 +9,7 @@ namespace weft {
 
 namespace llm {
 struct LoraFile;
+class Model;
 struct ModelOptions;
 }  // namespace llm
 
@@ -68,6 +69,8 @@ int train_llm(const Session& session, const LlmOptions& options);
 int convert_llm(const Session& session, const LlmOptions& options);
 int merge_llm(const Session& session, const LlmOptions& options);
 llm::ModelOptions model_options(const LlmOptions& options);
+/// A long load is seen on a terminal.
+llm::Model load_model(const Session& session, const LlmOptions& options);
 std::vector<llm::LoraFile> lora_files(const LlmOptions& options);
 
 }  // namespace weft

@@ -3,6 +3,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -90,8 +91,6 @@ llm::RequestId submit(Model& m, const std::vector<int64_t>& prompt, const nb::di
   return m.submit(std::move(request));
 }
 
-constexpr const char* kFinish[] = {"", "stop", "length", "cancelled", "failed"};
-
 /// (request, ids, text, finish, error) of each that changed.
 nb::list step(Model& m) {
   std::vector<llm::Progress> all;
@@ -105,7 +104,7 @@ nb::list step(Model& m) {
     for (const llm::GeneratedToken& t : p.tokens) ids.push_back(t.token.id);
     const nb::bytes text(p.text.data(), p.text.size());
     out.append(nb::make_tuple(p.request, ids, text.attr("decode")("utf-8", "replace"),
-                              kFinish[static_cast<size_t>(p.finish)], p.error));
+                              llm::finish_name(p.finish), p.error));
   }
   return out;
 }
