@@ -1,5 +1,10 @@
 // `weft llm` as users meet it.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
 
 #include "tests/llm/llm_command.h"
 #include "weft/base/format.h"
@@ -46,6 +51,33 @@ TEST_F(LlmCommand, Times) {
   EXPECT_TRUE(has(timed, "bandwidth_share")) << timed.text();
   EXPECT_TRUE(has(weft({"bench", model, "--against", "llama.cpp", "--python", at("no python")}),
                   "name another Python by --python"));
+}
+
+TEST_F(LlmCommand, CtrlCEndsTheAnswerWithWhatHasCome) {
+  const std::string model = at("m.gguf");
+  ASSERT_EQ(weft({"random", "--shape", "tiny", "--type", "q8_0", "-o", model}).code, kExitOk);
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::FILE* out = ::fdopen(ends[1], "w");
+    const std::array line = {"weft",         "llm",          "run",       model.c_str(), "-p",
+                             "hello",        "-n",           "100000000", "--context",   "0",
+                             "--ignore-end", "--logit-bias", "300=100"};
+    ::_exit(run_app(line, out, stderr));
+  }
+  ::close(ends[1]);
+  std::string text(1, ' ');
+  ASSERT_EQ(::read(ends[0], text.data(), 1), 1);  // it answers
+  ::kill(child, SIGINT);
+  char part[4096];
+  for (ssize_t size; (size = ::read(ends[0], part, sizeof(part))) > 0;)
+    text.append(part, static_cast<size_t>(size));
+  ::close(ends[0]);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == kExitInterrupted) << status;
+  EXPECT_TRUE(text.ends_with("word300\n")) << text;
 }
 
 TEST_F(LlmCommand, ReadsItsPromptFromAFile) {

@@ -163,7 +163,7 @@ TEST_F(Models, GoOnAfterAStepThatFailed) {
   Device& device = Context::current().get<DeviceTable>().default_device();
   for (const int64_t drafts : {0, 3}) {
     Model m = model({.context = 128, .slots = 2, .draft_tokens = drafts});
-    for (int64_t command = 0; command < 2; ++command) {
+    for (const int64_t command : {0, 5, 20}) {
       const RequestId a = m.submit(request({1, 40, 7}, 100)), b = m.submit(request({5, 6}, 100));
       for (int i = 0; i < 4; ++i) m.step();
       device.fail_after(command, Device::Fault::Stop);
