@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdlib>
 
 #include "weft/base/context.h"
@@ -12,7 +11,7 @@ namespace weft {
 
 namespace {
 
-constexpr std::chrono::milliseconds kMoment(1000), kRedraw(500);
+constexpr std::chrono::milliseconds kRedraw(500);
 
 /// Of all files that are mapped; the model's is nearly all of it.
 double gigabytes_in_memory() {
@@ -23,8 +22,9 @@ double gigabytes_in_memory() {
 
 }  // namespace
 
-LoadNote::LoadNote(const Session& session, const std::string& path)
-    : err_(session.err), name_(path.substr(path.rfind('/', path.size() - 2) + 1)) {
+LoadNote::LoadNote(const Session& session, const std::string& path,
+                   std::chrono::milliseconds moment)
+    : err_(session.err), name_(path.substr(path.rfind('/', path.size() - 2) + 1)), moment_(moment) {
   if (::isatty(::fileno(err_)) == 1 && !session.context.options().plain())
     thread_ = std::thread([this] { run(); });
 }
@@ -42,7 +42,7 @@ LoadNote::~LoadNote() {
 void LoadNote::run() {
   const auto start = std::chrono::steady_clock::now();
   std::unique_lock lock(mutex_);
-  if (changed_.wait_for(lock, kMoment, [this] { return done_; })) return;
+  if (changed_.wait_for(lock, moment_, [this] { return done_; })) return;
   do {
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
     std::fprintf(err_, "\rloading %s: %.1f GB in %.0f s", name_.c_str(), gigabytes_in_memory(),
