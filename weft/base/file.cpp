@@ -90,7 +90,7 @@ class TemporaryFile {
     if (fd_ >= 0 && file_exists(link_of_descriptor())) return;
     if (fd_ >= 0) ::close(fd_);
     fd_ = with_new_name([this] { return open_retrying(path_, O_WRONLY | O_CREAT | O_EXCL, 0666); });
-    if (fd_ < 0) fail_errno("file.write", "cannot create " + path_, errno);
+    if (fd_ < 0) fail_new(target, errno);
   }
   ~TemporaryFile() {
     if (fd_ >= 0) ::close(fd_);
@@ -116,6 +116,13 @@ class TemporaryFile {
   }
 
  private:
+  /// With the name that was asked for: nobody knows the temporary one.
+  [[noreturn]] void fail_new(const std::string& target, int why) const {
+    if (why == ENOENT)
+      fail_runtime("file.write", "cannot write {}: there is no folder {}; make it first", target,
+                   folder_.empty() ? "." : folder_);
+    fail_errno("file.write", "cannot write " + target, why);
+  }
   std::string link_of_descriptor() const { return strformat("/proc/self/fd/{}", fd_); }
   /// Not the target's name with more behind it: that may be as long as names can be.
   int with_new_name(FunctionRef<int()> make) {
