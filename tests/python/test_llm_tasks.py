@@ -186,7 +186,7 @@ def test_options_are_those_of_all_faces(model):
     for wrong, error, text in [(dict(heat=1), TypeError, "there is no option 'heat'; there are: max_tokens"),
                                (dict(seed="x"), TypeError, "seed cannot be 'x'"),
                                (dict(top_p=2.0), ValueError, "top_p is 2; it has to be 0 to 1"),
-                               (dict(choices=[]), ValueError, ""),
+                               (dict(choices=[]), RuntimeError, "there are no texts to choose from"),
                                (dict(choices=["a"], pattern="a"), ValueError, "pattern and choices are given")]:
         with pytest.raises(error, match=text):
             model.generate("w1", **wrong)
