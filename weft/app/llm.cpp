@@ -144,6 +144,7 @@ int llm_perplexity(const Session& session, const LlmOptions& o) {
   int64_t count = 0;
   ProgressBar bar("perplexity", static_cast<int64_t>(tokens.size()), "tokens",
                   session.context.options(), session.json ? nullptr : session.err);
+  bar.update(0);
   for (size_t at = 0; at + 1 < tokens.size(); at += window) {
     const size_t end = std::min(at + window, tokens.size());
     const auto part = std::span(tokens).subspan(at, end - at);
