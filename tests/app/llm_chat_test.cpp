@@ -97,7 +97,7 @@ struct Piped {
   int code = 0;
 };
 
-Piped piped(const std::string& input, llm::FakeGenerator& generator) {
+Piped piped(const std::string& input, llm::FakeGenerator& generator, bool json = false) {
   int ends[2];
   EXPECT_EQ(::pipe(ends), 0);
   EXPECT_EQ(::write(ends[1], input.data(), input.size()), static_cast<ssize_t>(input.size()));
@@ -105,7 +105,7 @@ Piped piped(const std::string& input, llm::FakeGenerator& generator) {
   std::FILE *out = std::tmpfile(), *err = std::tmpfile();
   Context context;
   Piped result;
-  result.code = run_llm_chat({context, out, err}, generator, {}, ends[0]);
+  result.code = run_llm_chat({context, out, err, json}, generator, {}, ends[0]);
   ::close(ends[0]);
   result.out = taken(out);
   result.err = taken(err);
@@ -124,13 +124,36 @@ TEST(LlmChat, AnswersLinesOfAPipe) {
   EXPECT_NE(generator.prompt().find("Be nice"), std::string::npos);
 }
 
+TEST(LlmChat, AnswersInJson) {
+  llm::FakeGenerator generator;
+  const Piped p = piped("Hello\n/set max_tokens 3\nlast\n", generator, true);
+  EXPECT_EQ(p.out.substr(0, p.out.find("prompt_tokens")),
+            R"({"text":"re: Hello","finish":"stop",")");
+  EXPECT_NE(p.out.find("}\n{\"text\":\"re:\",\"finish\":\"length\""), std::string::npos) << p.out;
+}
+
+TEST(LlmChat, SetsWhatTheCommandLineSays) {
+  llm::FakeGenerator generator;
+  piped(
+      "/set stop END\n/set stop_tokens 1,2\n/set seed 7\n/retry\nx\n/set temperature 0.5\n/retry\n",
+      generator);
+  EXPECT_EQ(generator.last.stop, std::vector<std::string>{"END"});
+  EXPECT_EQ(generator.last.stop_tokens, (std::vector<llm::TokenId>{1, 2}));
+  EXPECT_EQ(generator.last.sampling.seed, 8U);  // another with every try
+  piped("/set stop END\n/set pattern a\n/set stop\n/set pattern\nx\n", generator);
+  EXPECT_TRUE(generator.last.stop.empty());
+  EXPECT_EQ(generator.last.grammar, nullptr);
+}
+
 TEST(LlmChat, SaysWhatIsWrongAndGoesOn) {
   llm::FakeGenerator generator;
   const std::pair<const char*, const char*> kWrong[] = {
       {"/nosuch", "[llm] there is no command /nosuch; /help lists them"},
-      {"/set temperature hot", "/set temperature takes a number, got 'hot'"},
-      {"/set heat 1", "there is no setting 'heat'"},
-      {"/set top_p 2", "top_p is 2; it has to be 0 to 1"},
+      {"/set temperature hot", "temperature is 'hot'; it has to be a number, 0 to 100"},
+      {"/set temperature", "temperature is ''; it has to be a number"},
+      {"/set grammar x ::= y", "[llm]"},
+      {"/set heat 1", "there is no option 'heat'; there are: max_tokens"},
+      {"/set top_p 2", "top_p is '2'; it has to be a number, 0 to 1"},
       {"/retry", "there is no answer yet to give again"},
       {"/save", "/save takes a file's name"},
       {"/load", "/load takes a file's name"},

@@ -127,6 +127,23 @@ TEST_F(FileTest, WriteReplacesAndKeepsPermissions) {
   EXPECT_EQ(entries(), 1u);
 }
 
+/// A write to a pipe would wait for a reader, and one through a link go elsewhere.
+TEST_F(FileTest, CachesReplaceWhatIsNoFile) {
+  const auto write = [&](const std::string& path) {
+    atomic_write_file(path, [](FileWriter& w) { w.write("new"); }, Keep::Checked);
+  };
+  ASSERT_EQ(::mkfifo(at("pipe").c_str(), 0600), 0);
+  write(at("pipe"));
+  EXPECT_EQ(content(at("pipe")), "new");
+  atomic_write_file(at("other"), "old");
+  fs::create_symlink("other", at("link"));
+  write(at("link"));
+  EXPECT_EQ(content(at("link")), "new");
+  EXPECT_EQ(content(at("other")), "old");
+  fs::create_directory(at("folder"));
+  EXPECT_EQ(code_of([&] { write(at("folder")); }), "file.write");
+}
+
 TEST_F(FileTest, LargeWritesArriveWhole) {
   std::string expected;
   atomic_write_file(at("f"), [&](FileWriter& writer) {

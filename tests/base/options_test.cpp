@@ -1,7 +1,10 @@
 #include "weft/base/options.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -70,6 +73,20 @@ TEST(Options, CacheDirectoryFollowsXdg) {
   EXPECT_EQ(parse({"HOME=/h", "XDG_STATE_HOME=relative"}).state_directory(),
             "/h/.local/state/weft");
   EXPECT_EQ(parse({}).cache_directory(), "");
+}
+
+TEST(Options, RootKeepsNothingInAnotherUsersHome) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can write there";
+  const std::string home = testing::TempDir() + "/weft_home_of_another_user";
+  const char* const before = std::getenv("HOME");
+  const std::string old = before == nullptr ? "" : before;
+  std::filesystem::create_directories(home);
+  ::setenv("HOME", home.c_str(), 1);
+  EXPECT_EQ(Options::from_environment().home, home);
+  ASSERT_EQ(::chown(home.c_str(), 65534, 65534), 0);
+  EXPECT_EQ(Options::from_environment().home, "");
+  before == nullptr ? ::unsetenv("HOME") : ::setenv("HOME", old.c_str(), 1);
+  std::filesystem::remove(home);
 }
 
 TEST(Options, RowsDescribeEveryOption) {

@@ -110,6 +110,29 @@ TEST_F(CLlmTest, Generates) {
             model.tokenizer().decode({70, 70, 70, 70, 70}));
 }
 
+TEST_F(CLlmTest, HoldsAnswersToWhatIsAsked) {
+  LanguageModel model(context, path());
+  weft_llm_request r = llm_request();
+  r.pattern = "[a]{3}";
+  EXPECT_EQ(model.generate("hello", r), "aaa");
+  const char* const choices[] = {"yes", nullptr};
+  r = llm_request();
+  r.choices = choices;
+  EXPECT_EQ(model.generate("hello", r), "yes");
+  const float bias = 100;
+  const int32_t token = 70;
+  r = five();
+  r.bias_count = 1, r.bias_tokens = &token, r.biases = &bias;
+  r.stop_tokens = &token, r.stop_token_count = 1;
+  EXPECT_EQ(model.generate("hello", r), "");
+  r.min_tokens = 3;
+  EXPECT_NE(model.generate("hello", r), "");
+  r = five();
+  r.temperature = 1, r.mirostat_tau = 3;
+  r.flags |= WEFT_LLM_NEW_TEXT | WEFT_LLM_FROM_START;
+  EXPECT_FALSE(model.generate("hello", r).empty());
+}
+
 TEST_F(CLlmTest, GuessesAheadAndKeepsTheAnswer) {
   weft_llm_request request = five();
   request.max_tokens = 40;
@@ -240,11 +263,14 @@ TEST_F(CLlmTest, RefusesWhatCannotBe) {
   r.prompt_count = 3, refused(WEFT_ERROR_VALUE, "token 600 is none of the model's 257");
   r.prompt = nullptr, refused(WEFT_ERROR_ARGUMENT, "prompt is NULL");
   r.prompt_count = UINT64_MAX, refused(WEFT_ERROR_ARGUMENT, "tokens");
-  r.flags = 12, refused(WEFT_ERROR_ARGUMENT, "no flag 12");
+  r.flags = 48, refused(WEFT_ERROR_ARGUMENT, "no flag 48");
   r.top_p = 2, refused(WEFT_ERROR_VALUE, "top_p");
   r.bias_count = 1, refused(WEFT_ERROR_ARGUMENT, "bias_tokens is NULL");
   r.grammar = "root := 1", refused(WEFT_ERROR_RUNTIME, "1:6: expected '::='");
-  r.grammar = r.json_schema = "{}", refused(WEFT_ERROR_ARGUMENT, "give one of them");
+  r.grammar = r.json_schema = "{}", refused(WEFT_ERROR_VALUE, "json_schema and grammar are given");
+  r.min_tokens = 6, refused(WEFT_ERROR_VALUE, "min_tokens is 6");
+  r.stop_token_count = 1, refused(WEFT_ERROR_ARGUMENT, "stop_tokens is NULL");
+  r.reserved = 1, refused(WEFT_ERROR_ARGUMENT, "reserved bits");
   EXPECT_REFUSED(weft_llm_submit(model.get(), nullptr, &id), WEFT_ERROR_ARGUMENT,
                  "request is NULL");
   EXPECT_REFUSED(weft_llm_submit(model.get(), &r, nullptr), WEFT_ERROR_ARGUMENT, "out is NULL");
@@ -304,7 +330,7 @@ TEST_F(CLlmTest, AnyRequestGivesAStatus) {
   const char* stops[] = {"a", "", nullptr};
   using Text = const char*;
   size_t taken = 0;
-  for (int i = 0; i < 3000; ++i) {
+  for (int i = 0; i < 6000; ++i) {
     weft_llm_request r = llm_request();
     const auto number = [&] { return pick(0.f, 0.f, 0.f, 0.5f, 1.f, -1.f, 1e30f, NAN, INFINITY); };
     r.flags = pick(0u, 1u, 2u, 3u, 3u, 1u, 4u, UINT32_MAX);
@@ -314,9 +340,17 @@ TEST_F(CLlmTest, AnyRequestGivesAStatus) {
     r.stop = pick(static_cast<Text*>(nullptr), stops);
     r.json_schema = pick(Text(), Text(), Text(), Text("{}"), Text("{\"type\": 1}"), Text("["));
     r.grammar = pick(Text(), Text(), Text(), Text("root ::= \"a\"*"), Text("x"));
+    r.pattern = pick(Text(), Text(), Text(), Text(), Text(), Text(), Text("a*"), Text("("));
+    Text* const no_texts = nullptr;
+    r.choices = pick(no_texts, no_texts, no_texts, no_texts, no_texts, stops);
+    constexpr int64_t kNone = 0;
+    r.min_tokens = pick(kNone, kNone, kNone, kNone, kNone, int64_t{1}, INT64_MIN, INT64_MAX);
+    r.stop_token_count = pick(0u, 0u, 0u, 0u, 0u, 0u, 2u, 7u);
+    r.stop_tokens = pick(tokens, tokens, static_cast<const int32_t*>(nullptr));
     r.seed = random();
-    for (float* field : {&r.temperature, &r.top_p, &r.min_p, &r.typical_p, &r.repetition_penalty,
-                         &r.presence_penalty, &r.frequency_penalty})
+    for (float* field :
+         {&r.temperature, &r.top_p, &r.min_p, &r.typical_p, &r.repetition_penalty,
+          &r.presence_penalty, &r.frequency_penalty, &r.mirostat_tau, &r.mirostat_eta})
       if (random() % 4 == 0) *field = number();
     r.top_k = pick(0, 1, 40, -1, INT32_MAX, INT32_MIN);
     r.penalised_tokens = pick(0, -1, 3, INT32_MIN, INT32_MAX);

@@ -104,7 +104,7 @@ TEST_F(Convert, FoldersAreQuantisedAsTheyAreWritten) {
 }
 
 TEST_F(Convert, SaysWhatIsWrong) {
-  EXPECT_ERROR(model_as_gguf(at("none")), "is neither a GGUF file nor a folder of Hugging Face's");
+  EXPECT_ERROR(model_as_gguf(at("none")), "No such file");
   EXPECT_ERROR(folder_as_gguf(at(".")), "config.json");
   EXPECT_ERROR(folder_options("Q4_0"), "a folder of Hugging Face's in 'Q4_0': F32, F16 or BF16");
   there_and_back("tiny");

@@ -7,6 +7,7 @@
 #include "tests/llm/tiny_models.h"
 #include "weft/base/context.h"
 #include "weft/base/resident_memory.h"
+#include "weft/device/device.h"
 #include "weft/io/host_memory.h"
 #include "weft/llm/grammar.h"
 #include "weft/llm/interleaved.h"
@@ -151,6 +152,31 @@ TEST_F(Models, CancelFreesTheSlot) {
   EXPECT_TRUE(rest[c].tokens.empty());
   EXPECT_EQ(rest[b].finish, Finish::Length);
   EXPECT_EQ(rest[b].tokens.size(), 3U);
+}
+
+/// A step that fails in the middle, of whose writes nothing is known: those that run fail, and the
+/// model goes on.
+TEST_F(Models, GoOnAfterAStepThatFailed) {
+  Model alone = model({.context = 128});
+  const RequestId first = alone.submit(request({1, 40, 7}, 12));
+  const std::vector<TokenId> wanted = run(alone)[first].tokens;
+  Device& device = Context::current().get<DeviceTable>().default_device();
+  for (const int64_t drafts : {0, 3}) {
+    Model m = model({.context = 128, .slots = 2, .draft_tokens = drafts});
+    for (const int64_t command : {0, 5, 20}) {
+      const RequestId a = m.submit(request({1, 40, 7}, 100)), b = m.submit(request({5, 6}, 100));
+      for (int i = 0; i < 4; ++i) m.step();
+      device.fail_after(command, Device::Fault::Stop);
+      auto got = run(m);
+      device.fail_after(-1, Device::Fault::Stop);
+      EXPECT_EQ(got[a].finish, Finish::Failed);
+      EXPECT_EQ(got[b].finish, Finish::Failed);
+      EXPECT_GT(counter(m, "cache_bytes"), 0);
+      const RequestId again = m.submit(request({1, 40, 7}, 12));
+      EXPECT_EQ(run(m)[again].tokens, wanted);
+      EXPECT_EQ(m.embedding(std::vector<TokenId>{1, 2}).size(), 256U);
+    }
+  }
 }
 
 TEST_F(Models, StopTexts) {

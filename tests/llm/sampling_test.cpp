@@ -211,7 +211,7 @@ TEST(Sampler, RefusesOptionsOutsideTheirRange) {
   const std::pair<Sampling, const char*> kWrong[] = {
       {{.temperature = -1}, "temperature is -1; it has to be 0 to 100"},
       {{.temperature = NAN}, "temperature is nan"},
-      {{.top_k = -2}, "top_k is -2; it has to be 0 (all) or more"},
+      {{.top_k = -2}, "top_k is -2; it has to be 0 or more"},
       {{.top_p = 1.5f}, "top_p is 1.5"},
       {{.min_p = -0.5f}, "min_p is -0.5"},
       {{.typical_p = NAN}, "typical_p is nan"},
@@ -221,7 +221,7 @@ TEST(Sampler, RefusesOptionsOutsideTheirRange) {
       {{.penalised_tokens = -5}, "penalised_tokens is -5"},
       {{.logit_bias = {{10, 1.0f}}}, "logit_bias has token 10; the vocabulary has 10"},
       {{.logit_bias = {{-1, 1.0f}}}, "logit_bias has token -1"},
-      {{.logit_bias = {{1, NAN}}}, "a logit_bias is nan"},
+      {{.logit_bias = {{1, NAN}}}, "the logit_bias of token 1 is nan"},
       {{.mirostat_tau = -1}, "mirostat_tau is -1"},
       {{.logprobs = 11}, "logprobs is 11"},
   };

@@ -7,7 +7,8 @@ import time
 import pytest
 
 from tiny_llm import tiny_llama
-from weft.llm import Model
+from weft._core import request_options
+from weft.llm import Model, Options
 
 ENDLESS = dict(ignore_end=True, seed=3)
 TWELVE = dict(ENDLESS, max_tokens=12)
@@ -149,7 +150,7 @@ def test_errors(model):
             ask([])
         with pytest.raises(ValueError, match="top_p"):
             ask("w1", top_p=2)
-        with pytest.raises(TypeError, match="there is no option 'tempratur'; there are: max_tokens stop"):
+        with pytest.raises(TypeError, match="there is no option 'tempratur'; there are: max_tokens min_tokens"):
             ask("w1", tempratur=1)
         with pytest.raises(TypeError, match="seed cannot be 'x'"):
             ask("w1", seed="x")
@@ -174,3 +175,18 @@ def test_options(model):
     with pytest.raises(ValueError, match="no token of the vocabulary is a letter"):
         model.generate("w1", choices=["w3", "w4"])
     assert model.tokenizer.decode(model.encode("w1 w2")) == model.decode([1, 2]) == "w1 w2"
+
+
+def test_options_are_those_of_all_faces(model):
+    """The list that the command has, whose names and defaults are the library's."""
+    known = request_options()
+    assert set(Options.__annotations__) == set(known)
+    assert (known["temperature"], known["top_k"], known["continues"], known["choices"]) == (pytest.approx(0.8), 40, True, None)
+    assert model.generate("w1", choices=None, pattern=None, max_tokens=2, logit_bias={70: 3.0}, reuse_prefix=False)
+    for wrong, error, text in [(dict(heat=1), TypeError, "there is no option 'heat'; there are: max_tokens"),
+                               (dict(seed="x"), TypeError, "seed cannot be 'x'"),
+                               (dict(top_p=2.0), ValueError, "top_p is 2; it has to be 0 to 1"),
+                               (dict(choices=[]), RuntimeError, "there are no texts to choose from"),
+                               (dict(choices=["a"], pattern="a"), ValueError, "pattern and choices are given")]:
+        with pytest.raises(error, match=text):
+            model.generate("w1", **wrong)

@@ -26,7 +26,7 @@ CLI::App* subcommand(CLI::App& app, CommandLine& line, const char* name, const c
 void add_machine_options(CLI::App* sub, CommandLine& line) {
   sub->add_option("--device", line.device, "where to run, as listed by `weft devices`");
   sub->add_option("--threads", line.threads, "worker threads (default: the CPUs this process has)")
-      ->check(CLI::Range(1, 1024));
+      ->check(in_range<int64_t>(1, 1024));
 }
 
 namespace {
@@ -52,28 +52,28 @@ void add_train(CLI::App& app, CommandLine& line) {
       ->required()
       ->check(CLI::IsMember({"fashion-mnist"}));
   sub->add_option("--epochs", o.epochs, "passes over the training images")
-      ->check(CLI::Range(int64_t{1}, int64_t{1000000}))
+      ->check(in_range<int64_t>(1, 1000000))
       ->capture_default_str();
   sub->add_option("--batch", o.batch, "images per step")
-      ->check(CLI::Range(int64_t{1}, int64_t{60000}))
+      ->check(in_range<int64_t>(1, 60000))
       ->capture_default_str();
   sub->add_option("--accumulate", o.accumulate,
                   "compute each batch in N micro-batches, in the memory of one")
       ->type_name("N")
-      ->check(CLI::Range(int64_t{1}, int64_t{60000}))
+      ->check(in_range<int64_t>(1, 60000))
       ->capture_default_str();
   sub->add_option("--lr", o.lr, "Adam's learning rate")
-      ->check(CLI::Range(0.0, 1000.0))
+      ->check(in_range<double>(0, 1000))
       ->capture_default_str();
   sub->add_option("--schedule", o.schedule,
                   "of the learning rate: cosine falls to 0 at the end of the last epoch")
       ->check(CLI::IsMember({"cosine", "constant"}))
       ->capture_default_str();
   sub->add_option("--seed", o.seed, "of weights and of the order of images")
-      ->check(CLI::NonNegativeNumber)
+      ->check(in_range<int64_t>(0))
       ->capture_default_str();
   sub->add_option("--limit", o.limit, "use only the first N training and test images")
-      ->check(CLI::NonNegativeNumber);
+      ->check(in_range<int64_t>(0));
   sub->add_option("--data", o.data, "directory with the four IDX files, gzipped or not")
       ->capture_default_str();
   sub->add_option("--save", o.save, "checkpoint (.safetensors), replaced after every epoch");
@@ -95,7 +95,7 @@ void add_bench(CLI::App& app, CommandLine& line) {
       ->check(CLI::IsMember({"mnist", "gpt2"}))
       ->capture_default_str();
   sub->add_option("--repeats", line.bench.repeats, "measurements; the median counts")
-      ->check(CLI::Range(int64_t{1}, int64_t{10000}))
+      ->check(in_range<int64_t>(1, 10000))
       ->capture_default_str();
   sub->add_option("--against", line.bench.against,
                   "cases, sweep: peers measured in turns with weft: torch, torch.cuda (on a GPU), "
@@ -104,13 +104,13 @@ void add_bench(CLI::App& app, CommandLine& line) {
   sub->add_option("case,--case", line.bench.which,
                   "of cases, sweep, explain and lengths, only those with this in their name");
   sub->add_option("--size", line.bench.size, "of cases and lengths, instead of their own")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
+      ->check(in_range<int64_t>(1, 1 << 30));
   sub->add_option(
          "--busy", line.bench.busy,
          "cases, sweep: measure also beside a process that computes on this CPU, and print "
          "how many times as long everybody takes then")
       ->type_name("CPU")
-      ->check(CLI::Range(int64_t{0}, int64_t{4095}));
+      ->check(in_range<int64_t>(0, 4095));
   sub->add_flag("--quick", line.bench.quick, "lengths: four of them, in a quarter of the turns");
   sub->add_option("--python", line.bench.python, "the Python that has the peers")
       ->capture_default_str();
@@ -140,7 +140,8 @@ void add_viz(CLI::App& app, CommandLine& line) {
   CLI::App* sub = subcommand(app, line, "viz", "see what a program computed, how and why");
   VizOptions& o = line.viz;
   sub->add_option("file", o.file, "a recording, as programs write with WEFT_VIZ=1");
-  sub->add_option("--port", o.port, "of the page (any that is free)")->check(CLI::Range(0, 65535));
+  sub->add_option("--port", o.port, "of the page (any that is free)")
+      ->check(in_range<int64_t>(0, 65535));
   sub->add_flag("--no-browser", o.no_browser, "only print the page's address");
   sub->add_option("--text", o.view, "print this view in place of serving the page")->expected(0, 1);
   sub->add_option("--perfetto", o.perfetto, "write a file for ui.perfetto.dev, likewise");
@@ -278,26 +279,47 @@ void print_error(std::FILE* err, const Error& error) {
   }
 }
 
-// What was typed and is unknown: a command, or an option of the command that was meant.
+std::vector<std::string> commands_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(sub->get_name());
+  return names;
+}
+
+std::vector<std::string> options_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  return names;
+}
+
+// What was typed and is unknown: a command, an option of the command that was meant, or a word.
 std::string wrong_word(const CLI::App& app, const CLI::App& about,
                        std::span<const char* const> arguments) {
-  std::vector<std::string> known;
-  std::string_view kind = "command";
-  std::string wrong = arguments.size() > 1 ? arguments[1] : "";
-  if (&about == &app) {
-    for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
-      known.push_back(sub->get_name());
-  } else {
-    kind = "option";
-    for (const CLI::Option* option : about.get_options())
-      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
-    const std::vector<std::string> left = about.remaining();
-    wrong = left.empty() ? "" : left.front().substr(0, left.front().find('='));
-  }
-  if (wrong.empty() || (&about == &app && wrong[0] == '-')) return "";
+  const std::vector<std::string> before = app.remaining(), left = about.remaining();
+  if (!before.empty() && before.front()[0] == '-')
+    return strformat("'{}' stands before the command; its options stand behind it", before.front());
+  std::string wrong = left.empty() ? "" : left.front().substr(0, left.front().find('='));
+  if (&about == &app) wrong = arguments.size() > 1 ? arguments[1] : "";
+  if (wrong.empty()) return "";
+  const bool option = wrong[0] == '-';
+  const std::vector<std::string> known = option ? options_of(about) : commands_of(about);
+  if (!option && known.empty())
+    return strformat("'{}' is a word too many; a text of several words stands in quotes", wrong);
   if (std::find(known.begin(), known.end(), wrong) != known.end()) return "";
   const std::vector<std::string_view> names(known.begin(), known.end());
-  return strformat("there is no {} '{}'{}", kind, wrong, did_you_mean(wrong, names));
+  return strformat("there is no {} '{}'{}", option ? "option" : "command", wrong,
+                   did_you_mean(wrong, names));
+}
+
+// CLI11 says "--tokens: At Most 1 required but received 2" and "--tokens: 1 required INT missing".
+std::string wrong_count(const CLI::ParseError& why) {
+  const std::string what = why.what();
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&why) == nullptr) return what;
+  const std::string name = what.substr(0, what.find(':'));
+  if (what.find("At Most 1 required") != std::string::npos)
+    return name + " is given more than once";
+  return what.ends_with(" missing") ? name + " takes a value, and there is none" : what;
 }
 
 // What stands behind "--" of `weft viz` is another program's. Returns what stands before.
@@ -326,7 +348,7 @@ int usage_result(const CLI::App& app, const CLI::ParseError& why,
     return kExitOk;
   }
   std::string what = wrong_word(app, *about, arguments);
-  if (what.empty()) what = why.what();
+  if (what.empty()) what = wrong_count(why);
   if (about != &app) before += " " + about->get_name();
   std::fprintf(err, "weft: %s\n      `%s --help` shows what is possible\n", what.c_str(),
                before.c_str());

@@ -8,16 +8,24 @@
 #include <vector>
 
 #include "weft/app/command_line.h"
+#include "weft/base/error.h"
+#include "weft/base/file.h"
+#include "weft/llm/request_options.h"
 #include "weft/llm/training_options.h"
 
 namespace weft {
 
 namespace {
 
+constexpr int kAnyNumber = CLI::detail::expected_max_vector_size;  // of values
+
 CLI::Option* add_lora(CLI::App* sub, LlmOptions& o) {
   CLI::Option* lora = sub->add_option(
       "--lora", o.lora, "an adapter: a GGUF file, or a folder of PEFT's; several add up");
-  sub->add_option("--lora-scale", o.lora_scales, "how much each of them counts")->needs(lora);
+  lora->allow_extra_args(false);  // what follows is the model
+  sub->add_option("--lora-scale", o.lora_scales, "how much each of them counts")
+      ->allow_extra_args(false)
+      ->needs(lora);
   return lora;
 }
 
@@ -27,7 +35,7 @@ CLI::App* llm_command(CLI::App& llm, CommandLine& line, const char* name, const 
   sub->add_option("model", o.model, "a GGUF file, or a folder with config.json and safetensors")
       ->required();
   sub->add_option("--context", o.context, "tokens of a text; 0: as many as the model can")
-      ->check(CLI::NonNegativeNumber)
+      ->check(in_range<int64_t>(0))
       ->capture_default_str();
   sub->add_option("--cache", o.cache, "numbers that keys and values are kept in")
       ->check(CLI::IsMember({"f16", "f32", "q8"}))
@@ -50,47 +58,84 @@ void add_drafts(CLI::App* sub, LlmOptions& o) {
   sub->add_flag("--lookup", o.lookup, "likewise guess what followed in the text so far")
       ->excludes(draft);
   sub->add_option("--draft-tokens", o.draft_tokens, "guesses for a step, at most")
-      ->check(CLI::Range(int64_t{1}, int64_t{5}))
+      ->check(in_range<int64_t>(1, 5))
       ->capture_default_str();
 }
 
-void add_sampling(CLI::App* sub, LlmOptions& o) {
-  sub->add_option("--temp", o.temperature, "0 takes the likeliest token")
-      ->check(CLI::Range(0.0, 100.0))
-      ->capture_default_str();
-  sub->add_option("--top-k", o.top_k, "of so many likeliest tokens; 0: all")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  sub->add_option("--top-p", o.top_p, "of the likeliest that make up this probability")
-      ->check(CLI::Range(0.0, 1.0))
-      ->capture_default_str();
-  sub->add_option("--min-p", o.min_p, "of those with this share of the likeliest one's")
-      ->check(CLI::Range(0.0, 1.0))
-      ->capture_default_str();
-  sub->add_option("--seed", o.seed, "the same gives the same text")->capture_default_str();
+/// Names besides an option's own.
+std::string other_names(std::string_view name) {
+  if (name == "max_tokens") return "-n,--tokens,";
+  return name == "temperature" ? "--temp," : "";
+}
+
+/// A grammar and a schema may stand in a file; neither begins with an @.
+std::vector<std::string> read_files(const llm::RequestOption& o, std::vector<std::string> texts) {
+  if (o.name != "grammar" && o.name != "json_schema") return texts;
+  for (std::string& text : texts)
+    if (text.starts_with('@')) text = MappedFile(text.substr(1)).text();
+  return texts;
+}
+
+void set_option(const llm::RequestOption& o, const std::vector<std::string>& typed) {
+  const std::vector<std::string> texts = read_files(o, typed);
+  try {
+    o.set(texts);
+  } catch (const Error& error) {
+    throw CLI::ValidationError(error.message());
+  }
+}
+
+/// A flag says what is not so by default.
+void add_flag(CLI::App* sub, const std::string& name, const llm::RequestOption& o, bool* place) {
+  if (*place)
+    sub->add_flag("--no-" + name + "{false}", *place, "not: " + std::string(o.what));
+  else
+    sub->add_flag("--" + name, *place, std::string(o.what));
+}
+
+/// The list that all faces have.
+void add_request_options(CLI::App* sub, llm::RequestPlan& plan) {
+  for (const llm::RequestOption& o : request_options(plan)) {
+    std::string name(o.name);
+    std::ranges::replace(name, '_', '-');
+    if (const auto* flag = std::get_if<bool*>(&o.place)) {
+      add_flag(sub, name, o, *flag);
+      continue;
+    }
+    const bool file = o.name == "grammar" || o.name == "json_schema";
+    const auto set = [o](const std::vector<std::string>& texts) {
+      return set_option(o, texts), true;
+    };
+    CLI::Option* option = sub->add_option(other_names(o.name) + "--" + name, set,
+                                          std::string(o.what) + (file ? "; @FILE: in a file" : ""));
+    option->type_name(o.type_name())->default_str(o.text());
+    if (o.several()) option->expected(1, kAnyNumber)->allow_extra_args(false);
+  }
 }
 
 void add_llm_serve(CLI::App* sub, LlmOptions& o) {
   LlmServeOptions& s = o.serve;
   sub->add_option("--slots", o.slots, "requests that are answered at once; others wait")
-      ->check(CLI::Range(int64_t{1}, int64_t{256}))
+      ->check(in_range<int64_t>(1, 256))
       ->capture_default_str();
   sub->add_option("--host", s.host, "an address; other than this machine's own: needs a key")
       ->capture_default_str();
   sub->add_option("--port", s.port, "0: any that is free")
-      ->check(CLI::Range(int64_t{0}, int64_t{65535}))
+      ->check(in_range<int64_t>(0, 65535))
       ->capture_default_str();
   sub->add_option("--api-key", s.api_key, "that clients have to send");
   sub->add_option("--api-key-file", s.api_key_file, "a file whose first line is the key");
   sub->add_option("--alias", s.alias, "what the model is called");
-  sub->add_option("--allow-host", s.allow_hosts, "a name by which the server is reached");
-  sub->add_option("--allow-origin", s.allow_origins, "of pages elsewhere that may ask");
+  sub->add_option("--allow-host", s.allow_hosts, "a name by which the server is reached")
+      ->allow_extra_args(false);
+  sub->add_option("--allow-origin", s.allow_origins, "of pages elsewhere that may ask")
+      ->allow_extra_args(false);
   sub->add_flag("--no-page", s.no_page, "the API only");
   sub->add_option("--max-body-mb", s.max_body_mb, "of a request")
-      ->check(CLI::Range(int64_t{1}, int64_t{1024}))
+      ->check(in_range<int64_t>(1, 1024))
       ->capture_default_str();
   sub->add_option("--max-connections", s.max_connections, "at once")
-      ->check(CLI::Range(int64_t{1}, int64_t{65536}))
+      ->check(in_range<int64_t>(1, 65536))
       ->capture_default_str();
 }
 
@@ -110,7 +155,7 @@ void add_training_options(CLI::App* sub, std::span<const llm::TrainingOption> op
       using T = std::decay_t<decltype(*value)>;
       CLI::Option* option = sub->add_option(name, *value, std::string(o.what));
       if constexpr (std::is_arithmetic_v<T>)
-        option->check(CLI::Range(static_cast<T>(o.least), static_cast<T>(o.most)));
+        option->check(in_range<T>(static_cast<T>(o.least), static_cast<T>(o.most)));
       if (!o.choices.empty()) option->check(CLI::IsMember(words_of(o.choices)));
       if (o.name == "data") return void(option->expected(1, -1));
       if constexpr (std::is_same_v<T, std::vector<std::string>>) option->delimiter(',');
@@ -125,11 +170,11 @@ void add_training_course(CLI::App* sub, CommandLine& line) {
   LlmTrainOptions& t = line.llm.train;
   sub->add_option("-o,--out", line.llm.output, "the folder for all that is made")->required();
   sub->add_option("--every", t.every, "steps between validations, samples and checkpoints")
-      ->check(CLI::PositiveNumber)
+      ->check(in_range<int64_t>(1))
       ->capture_default_str();
   sub->add_option("--prompt", t.prompt, "what samples go on from");
   sub->add_option("--sample", t.sample_tokens, "tokens of a sample; 0: none")
-      ->check(CLI::NonNegativeNumber)
+      ->check(in_range<int64_t>(0))
       ->capture_default_str();
   sub->add_option("--tensorboard", t.tensorboard,
                   "write losses and speed to this folder, for `tensorboard --logdir`")
@@ -159,29 +204,31 @@ void add_llm(CLI::App& app, CommandLine& line) {
   llm->require_subcommand(1);
   LlmOptions& o = line.llm;
   CLI::App* run = llm_command(*llm, line, "run", "go on with a text");
-  run->add_option("-p,--prompt", o.prompt, "the text")->required();
-  run->add_option("-n,--tokens", o.tokens, "at most so many; -1: as far as the context reaches")
-      ->capture_default_str();
-  run->add_flag("--ignore-end", o.ignore_end, "go on after the model's end of text");
-  add_sampling(run, o);
+  CLI::Option* prompt =
+      run->add_option("-p,--prompt", o.prompt, "the text; -: from standard input");
+  CLI::Option* file = run->add_option("-f,--file", o.file, "a file with the text");
+  file->type_name("FILE")->excludes(prompt);
+  run->callback([=] {
+    if (prompt->empty() && file->empty()) throw CLI::RequiredError("--prompt or --file");
+  });
+  add_request_options(run, o.answer);
   add_drafts(run, o);
   CLI::App* serve = llm_command(*llm, line, "serve", "answer as OpenAI's API does; a chat page");
   add_llm_serve(serve, o);
   add_drafts(serve, o);
   CLI::App* chat = llm_command(*llm, line, "chat", "talk with a model");
   chat->add_option("--system", o.system, "what the model is told about its part");
-  chat->add_option("-n,--tokens", o.tokens,
-                   "of an answer at most; -1: as far as the context reaches")
-      ->capture_default_str();
-  add_sampling(chat, o);
+  add_request_options(chat, o.answer);
   add_drafts(chat, o);
   CLI::App* bench = llm_command(*llm, line, "bench", "tokens per second, memory, first token");
-  bench->add_option("-n,--tokens", o.tokens, "that are generated for a measurement");
+  bench->add_option("-n,--tokens", o.tokens, "that are generated for a measurement")
+      ->check(in_range<int64_t>(1))
+      ->capture_default_str();
   bench->add_option("--slots", o.slots, "measure 1, 2, 4, ... requests at once, up to this")
-      ->check(CLI::Range(int64_t{1}, int64_t{256}))
+      ->check(in_range<int64_t>(1, 256))
       ->capture_default_str();
   bench->add_option("--repeats", o.repeats, "measurements; the median counts")
-      ->check(CLI::Range(1, 1000))
+      ->check(in_range<int64_t>(1, 1000))
       ->capture_default_str();
   bench->add_option("--against", o.against, "a peer measured in turns with weft")
       ->check(CLI::IsMember({"llama.cpp"}));
@@ -217,7 +264,9 @@ void add_llm(CLI::App& app, CommandLine& line) {
   CLI::App* random = subcommand(*llm, line, "random", "write a model of random weights");
   random->add_option("--shape", o.shape, "which sizes")->capture_default_str();
   random->add_option("--type", o.type, "block format of matrices")->default_str("Q4_K");
-  random->add_option("--seed", o.seed, "the same gives the same file")->capture_default_str();
+  random->add_option("--seed", o.seed, "the same gives the same file")
+      ->check(in_range<int64_t>(0))
+      ->capture_default_str();
   random->add_option("-o,--out", o.output, "the GGUF file to write")->required();
 }
 

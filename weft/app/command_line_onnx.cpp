@@ -34,7 +34,7 @@ void add_onnx(CLI::App& app, CommandLine& line) {
       onnx_command(*onnx, line, "bench", "time a model: load, first result, later ones");
   add_onnx_inputs(bench, o);
   bench->add_option("--repeats", o.repeats, "measurements; the median counts")
-      ->check(CLI::Range(int64_t{1}, int64_t{100000}))
+      ->check(in_range<int64_t>(1, 100000))
       ->capture_default_str();
   bench->add_option("--against", o.against, "a peer measured in turns with weft")
       ->check(CLI::IsMember({"ort"}));
@@ -56,7 +56,7 @@ void add_onnx(CLI::App& app, CommandLine& line) {
       ->required();
   check->add_option("--case", o.which, "only cases with this in their name");
   check->add_option("--most", o.most, "how many that do not pass are listed; 0: all")
-      ->check(CLI::NonNegativeNumber)
+      ->check(in_range<int64_t>(0))
       ->capture_default_str();
   add_machine_options(check, line);
 }

@@ -9,15 +9,10 @@
 #include <vector>
 
 #include "weft/base/format.h"
-#include "weft/llm/training_options.h"
 
 namespace weft {
 
 class Context;
-namespace llm {
-struct LoraFile;
-struct ModelOptions;
-}  // namespace llm
 
 // What every command has: where to print, how, and in which context.
 struct Session {
@@ -115,54 +110,10 @@ struct VizOptions {
   std::vector<std::string> parameters = {};  // of the view: "pass=17"
 };
 
-struct LlmServeOptions {
-  std::string host = "127.0.0.1";
-  int64_t port = 8080;
-  std::string api_key;
-  std::string api_key_file;  // its first line is the key: command lines are seen by others
-  std::string alias;         // what the model is called
-  std::vector<std::string> allow_hosts, allow_origins;
-  bool no_page = false;
-  int64_t max_body_mb = 4;
-  int64_t max_connections = 512;
-};
+struct LlmOptions;  // llm_options.h
 
-struct LlmTrainOptions {
-  llm::TrainingPlan plan;
-  int64_t every = 250;           // steps between validations, samples and checkpoints
-  std::string prompt;            // of samples; empty: new texts
-  std::string tensorboard = {};  // a folder for curves as TensorBoard reads them
-  int64_t sample_tokens = 48;    // 0: no samples
-  bool resume = false, export_only = false;
-};
-
-struct LlmOptions {
-  // run, chat, serve, bench, inspect, perplexity, quantize, convert, merge, random, train or
-  // finetune
-  std::string action;
-  std::string model;          // a GGUF file, or a folder of Hugging Face's
-  std::string prompt, file;   // of run; of perplexity
-  std::string system;         // of chat: what the model is told first
-  int64_t tokens = -1;        // -1: as far as the context reaches
-  int64_t context = 4096;     // 0: the model's
-  int64_t slots = 1;          // requests at once
-  std::string cache = "f16";  // of keys and values
-  std::string factors = "auto";
-  std::string draft;         // a model that guesses ahead
-  bool lookup = false;       // guesses are what followed in the text so far
-  int64_t draft_tokens = 5;  // guessed at most, where anything guesses
-  bool ignore_end = false;
-  double temperature = 0.8, top_p = 0.95, min_p = 0.05;
-  int64_t top_k = 40, seed = 0;
-  std::string shape = "llama-1b", type, output;  // of random, quantize, convert and merge
-  bool requantise = false;                       // of quantize: also what is packed already
-  int64_t repeats = 3;                           // of bench: the median counts
-  std::string against, python = "python3";       // of bench: a peer, and the Python that has it
-  std::vector<std::string> lora = {};            // adapters
-  std::vector<double> lora_scales = {};          // of the first of them; 1 for the others
-  LlmServeOptions serve = {};
-  LlmTrainOptions train = {};
-};
+/// All of it. Error: file.read.
+std::string standard_input();
 
 std::string version_text();  // "weft 0.1.0 (build 0123456789abcdef)"
 
@@ -179,14 +130,6 @@ int run_bench(const Session& session, const BenchOptions& options);
 int run_train(const Session& session, const TrainOptions& options);
 int run_onnx(const Session& session, const OnnxOptions& options);
 int run_llm(const Session& session, const LlmOptions& options);
-int bench_llm(const Session& session, const LlmOptions& options);
-int inspect_llm(const Session& session, const LlmOptions& options);
-int serve_llm(const Session& session, const LlmOptions& options);
-int train_llm(const Session& session, const LlmOptions& options);
-int convert_llm(const Session& session, const LlmOptions& options);
-int merge_llm(const Session& session, const LlmOptions& options);
-llm::ModelOptions model_options(const LlmOptions& options);
-std::vector<llm::LoraFile> lora_files(const LlmOptions& options);
 /// `words`: the command line from the subcommand on; its exit code.
 int run_trust(const Session& session, std::span<const std::string> words);
 int run_viz(const Session& session, const VizOptions& options);

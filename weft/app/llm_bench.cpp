@@ -6,7 +6,7 @@
 #include "weft/app/app.h"
 #include "weft/app/bench.h"
 #include "weft/app/bench_peer.h"
-#include "weft/app/commands.h"
+#include "weft/app/llm_options.h"
 #include "weft/base/context.h"
 #include "weft/base/json_writer.h"
 #include "weft/base/resident_memory.h"
@@ -210,8 +210,7 @@ int bench_llm(const Session& session, const LlmOptions& options) {
   comparison.loading();
   for (const int64_t prompt : {int64_t{256}, int64_t{1024}})
     if (prompt < comparison.model().context_length()) comparison.prompt(prompt);
-  for (int64_t rows = 1; rows <= options.slots; rows *= 2)
-    comparison.tokens(rows, options.tokens > 0 ? options.tokens : 32);
+  for (int64_t rows = 1; rows <= options.slots; rows *= 2) comparison.tokens(rows, options.tokens);
   comparison.memory();
   return kExitOk;
 }

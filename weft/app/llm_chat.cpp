@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 
 #include "weft/app/app.h"
@@ -13,9 +12,9 @@
 #include "weft/base/context.h"
 #include "weft/base/error.h"
 #include "weft/base/file.h"
+#include "weft/base/json_writer.h"
 #include "weft/base/utf8.h"
 #include "weft/llm/chat_session.h"
-#include "weft/llm/sampling.h"
 
 namespace weft {
 
@@ -64,41 +63,13 @@ std::string harmless(std::string_view text) {
   return out;
 }
 
-// A setting of /set: a member of Sampling, or of the chat.
-struct Setting {
-  const char* name;
-  float llm::Sampling::* real;
-  int32_t llm::Sampling::* integer;
-};
-constexpr Setting kSettings[] = {
-    {"temperature", &llm::Sampling::temperature, nullptr},
-    {"top_k", nullptr, &llm::Sampling::top_k},
-    {"top_p", &llm::Sampling::top_p, nullptr},
-    {"min_p", &llm::Sampling::min_p, nullptr},
-    {"typical_p", &llm::Sampling::typical_p, nullptr},
-    {"repetition_penalty", &llm::Sampling::repetition_penalty, nullptr},
-    {"presence_penalty", &llm::Sampling::presence_penalty, nullptr},
-    {"frequency_penalty", &llm::Sampling::frequency_penalty, nullptr},
-    {"penalised_tokens", nullptr, &llm::Sampling::penalised_tokens},
-    {"mirostat_tau", &llm::Sampling::mirostat_tau, nullptr},
-};
-
-template <class T>
-T number_of(std::string_view name, std::string_view text) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size())
-    fail("llm.chat", "/set {} takes a number, got '{}'; /set alone lists what there is", name,
-         text);
-  return value;
-}
-
 class Chat {
  public:
   Chat(const Session& session, llm::Generator& generator, const LlmChatOptions& options, int in)
       : session_(session),
         generator_(generator),
-        chat_(generator, options.sampling, options.max_tokens),
+        plan_(options.plan),
+        chat_(generator, plan_.made()),
         lines_(in),
         editor_(in, ::fileno(session.out)),
         terminal_(::isatty(in) == 1 && ::isatty(::fileno(session.out)) == 1),
@@ -176,13 +147,23 @@ class Chat {
     const auto on_text = [&](std::string_view text) {
       if (!begun) first = Clock::now();
       begun = true;
+      if (session_.json) return;
       session_.write(terminal_ ? harmless(text) : std::string(text));
       std::fflush(session_.out);
     };
     const ChatAnswer given = ask(llm::ChatSession::OnText(on_text),
                                  llm::ChatSession::WantsStop(&InterruptScope::requested));
+    if (session_.json) return print_json(given);
     session_.write("\n");
     if (terminal_) describe(given, std::chrono::duration<double>(Clock::now() - first).count());
+  }
+
+  void print_json(const ChatAnswer& given) const {
+    JsonWriter json;
+    json.begin_object().field("text", valid_utf8(given.text));
+    json.field("finish", finish_name(given.finish));
+    json.field("prompt_tokens", given.prompt_tokens).field("tokens", given.tokens);
+    session_.print("{}\n", json.end_object().text());
   }
 
   void describe(const ChatAnswer& given, double seconds) {
@@ -230,31 +211,20 @@ class Chat {
     const std::string_view name = rest.substr(0, end);
     std::string_view value = rest.substr(end);
     value.remove_prefix(std::min(value.find_first_not_of(' '), value.size()));
-    llm::Sampling changed = chat_.sampling();
-    bool known = name == "seed" || name == "max_tokens";
-    if (name == "seed") changed.seed = number_of<uint64_t>(name, value);
-    if (name == "max_tokens")
-      chat_.max_tokens() = std::max<int64_t>(number_of<int64_t>(name, value), -1);
-    for (const Setting& setting : kSettings) {
-      if (name != setting.name) continue;
-      known = true;
-      if (setting.real != nullptr)
-        changed.*setting.real = number_of<float>(name, value);
-      else
-        changed.*setting.integer = number_of<int32_t>(name, value);
-    }
-    if (!known) fail("llm.chat", "there is no setting '{}'; /set alone lists them", harmless(name));
-    llm::check_sampling(changed, generator_.tokenizer().vocab_size());
-    chat_.sampling() = changed;
+    plan_.request.sampling.seed = chat_.request().sampling.seed;  // which /retry changes
+    llm::RequestPlan changed = plan_;
+    const auto options = request_options(changed);
+    const llm::RequestOption& option = find_option(options, name);
+    const llm::Texts texts(option.takes_none() && value.empty() ? 0 : 1, std::string(value));
+    option.set(texts);
+    chat_.request() = changed.made();
+    plan_ = changed;
   }
 
   void list_settings() {
-    const llm::Sampling& s = chat_.sampling();
-    for (const Setting& setting : kSettings)
-      session_.print("{:<20} {}\n", setting.name,
-                     setting.real != nullptr ? strformat("{}", s.*setting.real)
-                                             : strformat("{}", s.*setting.integer));
-    session_.print("{:<20} {}\n{:<20} {}\n", "seed", s.seed, "max_tokens", chat_.max_tokens());
+    plan_.request.sampling.seed = chat_.request().sampling.seed;
+    for (const llm::RequestOption& o : request_options(plan_))
+      session_.print("{:<20} {}\n", o.name, harmless(o.text()));
   }
 
   static std::span<const Command> command_list();
@@ -281,6 +251,7 @@ class Chat {
 
   const Session& session_;
   llm::Generator& generator_;
+  llm::RequestPlan plan_;  // what /set changes
   ChatSession chat_;
   LineReader lines_;
   LineEditor editor_;
@@ -296,7 +267,8 @@ constexpr Chat::Command Chat::kCommands[] = {
     {"/quit", "end", &Chat::exit},
     {"/retry", "another answer to the last question", &Chat::retry},
     {"/save", "FILE: write the conversation, as JSON", &Chat::save},
-    {"/set", "NAME VALUE: how answers are drawn; alone: all settings", &Chat::set},
+    {"/set", "NAME VALUE: how answers are drawn; NAME: without it; alone: all settings",
+     &Chat::set},
     {"/system", "TEXT: what the model is told about its part; alone: shows it", &Chat::system},
 };
 std::span<const Chat::Command> Chat::command_list() { return kCommands; }

@@ -4,14 +4,13 @@
 #include <string>
 
 #include "weft/app/commands.h"
-#include "weft/llm/generator.h"
+#include "weft/llm/request_options.h"
 
 namespace weft {
 
 struct LlmChatOptions {
   std::string system = {};
-  llm::Sampling sampling = {};
-  int64_t max_tokens = -1;
+  llm::RequestPlan plan = {};
   std::string history = {};  // a file; empty: where XDG puts it
 };
 

@@ -2,7 +2,7 @@
 #include <optional>
 
 #include "weft/app/app.h"
-#include "weft/app/commands.h"
+#include "weft/app/llm_options.h"
 #include "weft/app/progress.h"
 #include "weft/base/context.h"
 #include "weft/base/json_writer.h"

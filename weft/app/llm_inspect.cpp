@@ -1,7 +1,7 @@
 #include <map>
 
 #include "weft/app/app.h"
-#include "weft/app/commands.h"
+#include "weft/app/llm_options.h"
 #include "weft/base/json_writer.h"
 #include "weft/io/host_array.h"
 #include "weft/llm/model_file.h"

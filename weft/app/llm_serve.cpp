@@ -76,6 +76,6 @@ int serve_generator(const Session& session, llm::Generator& generator,
 #endif
 
 int weft::serve_llm(const Session& session, const LlmOptions& options) {
-  llm::Model model(options.model, model_options(options));
+  llm::Model model = load_model(session, options);
   return serve_generator(session, model, options.serve);
 }

@@ -1,7 +1,7 @@
 // weft llm serve: a model behind OpenAI's API and a chat page, until Ctrl-C.
 #pragma once
 
-#include "weft/app/commands.h"
+#include "weft/app/llm_options.h"
 #include "weft/llm/generator.h"
 
 namespace weft {

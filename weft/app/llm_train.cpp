@@ -2,8 +2,8 @@
 #include <optional>
 
 #include "weft/app/app.h"
-#include "weft/app/commands.h"
 #include "weft/app/interrupt.h"
+#include "weft/app/llm_options.h"
 #include "weft/app/plot.h"
 #include "weft/app/progress.h"
 #include "weft/base/context.h"
@@ -203,7 +203,11 @@ class LlmTraining {
 int train_llm(const Session& session, const LlmOptions& options) {
   if (options.train.export_only) {
     llm::export_checkpoint(options.output);
-    if (!session.json) session.print("{0}/model.gguf and {0}/model.safetensors\n", options.output);
+    const std::string made = options.output + "/model.gguf";
+    if (session.json)
+      session.print("{}\n", JsonWriter().begin_object().field("model", made).end_object().text());
+    else
+      session.print("{} and {}/model.safetensors\n", made, options.output);
     return kExitOk;
   }
   require_computing_device(session.context);

@@ -19,13 +19,6 @@ namespace {
 using text::TokenId;
 using text::Tokenizer;
 
-std::string standard_input() {
-  std::string all;
-  char part[4096];
-  while (const size_t count = std::fread(part, 1, sizeof(part), stdin)) all.append(part, count);
-  return all;
-}
-
 /// Numbers with anything but digits between.
 std::vector<TokenId> ids_of(std::string_view words) {
   std::vector<TokenId> ids;

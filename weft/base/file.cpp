@@ -90,7 +90,7 @@ class TemporaryFile {
     if (fd_ >= 0 && file_exists(link_of_descriptor())) return;
     if (fd_ >= 0) ::close(fd_);
     fd_ = with_new_name([this] { return open_retrying(path_, O_WRONLY | O_CREAT | O_EXCL, 0666); });
-    if (fd_ < 0) fail_errno("file.write", "cannot create " + path_, errno);
+    if (fd_ < 0) fail_new(target, errno);
   }
   ~TemporaryFile() {
     if (fd_ >= 0) ::close(fd_);
@@ -116,6 +116,13 @@ class TemporaryFile {
   }
 
  private:
+  /// With the name that was asked for: nobody knows the temporary one.
+  [[noreturn]] void fail_new(const std::string& target, int why) const {
+    if (why == ENOENT)
+      fail_runtime("file.write", "cannot write {}: there is no folder {}; make it first", target,
+                   folder_.empty() ? "." : folder_);
+    fail_errno("file.write", "cannot write " + target, why);
+  }
   std::string link_of_descriptor() const { return strformat("/proc/self/fd/{}", fd_); }
   /// Not the target's name with more behind it: that may be as long as names can be.
   int with_new_name(FunctionRef<int()> make) {
@@ -328,14 +335,17 @@ void FileWriter::write_through(const std::byte* data, size_t size) {
 
 void atomic_write_file(const std::string& path, FunctionRef<void(FileWriter&)> write, Keep keep) {
   check_path(path);
-  const std::string target = resolve_link(path);
+  // In a cache nobody meant a link or a pipe, at which a write would wait: a file takes its place.
+  const bool cache = keep == Keep::Checked;
+  const std::string target = cache ? path : resolve_link(path);
   struct stat old;
-  const bool exists = ::stat(target.c_str(), &old) == 0;
+  const bool exists = ::lstat(target.c_str(), &old) == 0;
+  const bool regular = exists && S_ISREG(old.st_mode);
   if (exists && S_ISDIR(old.st_mode)) fail_errno("file.write", "cannot write " + path, EISDIR);
-  if (exists && !S_ISREG(old.st_mode)) return write_in_place(target, write);
+  if (exists && !regular && !cache) return write_in_place(target, write);
 
   TemporaryFile temporary(target);
-  if (exists && ::fchmod(temporary.fd(), old.st_mode & 07777) != 0) {
+  if (regular && ::fchmod(temporary.fd(), old.st_mode & 07777) != 0) {
     fail_errno("file.write", "cannot copy the permissions of " + path, errno);
   }
   FileWriter writer(temporary.fd(), path);

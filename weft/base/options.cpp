@@ -1,5 +1,8 @@
 #include "weft/base/options.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <charconv>
 #include <iterator>
 
@@ -125,7 +128,22 @@ Options Options::parse(const char* const* environment) {
   return options;
 }
 
-Options Options::from_environment() { return parse(environ); }
+namespace {
+
+// `sudo` may leave HOME as it was: what root makes there, that user could not write to. Nothing is
+// kept then, but where XDG's variables or WEFT_CACHE_DIR say so.
+bool is_of_another_user(const std::string& folder) {
+  struct stat info;
+  return ::geteuid() == 0 && ::stat(folder.c_str(), &info) == 0 && info.st_uid != 0;
+}
+
+}  // namespace
+
+Options Options::from_environment() {
+  Options options = parse(environ);
+  if (is_of_another_user(options.home)) options.home.clear();
+  return options;
+}
 
 std::string Options::cache_directory() const {
   if (!cache_dir.empty()) return cache_dir;

@@ -5,9 +5,9 @@
 #include "weft/c/boundary.h"
 #include "weft/c/handles.h"
 #include "weft/llm/convert.h"
-#include "weft/llm/grammar.h"
 #include "weft/llm/model.h"
 #include "weft/llm/quantise_model.h"
+#include "weft/llm/request_options.h"
 #include "weft/tensor/packed.h"
 
 namespace weft::c {
@@ -86,6 +86,8 @@ llm::Sampling sampling_of(const weft_llm_request& from) {
                   .presence_penalty = from.presence_penalty,
                   .frequency_penalty = from.frequency_penalty};
   if (from.penalised_tokens != 0) s.penalised_tokens = from.penalised_tokens;
+  s.mirostat_tau = from.mirostat_tau;
+  s.mirostat_eta = neutral(from.mirostat_eta, 0.1f);
   s.seed = from.seed;
   s.logprobs = (from.flags & WEFT_LLM_LOGPROBS) != 0 ? 0 : -1;
   require_pointer("bias_tokens", from.bias_tokens, from.bias_count);
@@ -95,31 +97,48 @@ llm::Sampling sampling_of(const weft_llm_request& from) {
   return s;
 }
 
-std::shared_ptr<const llm::Grammar> grammar_of(const weft_llm_request& from) {
-  if (from.json_schema && from.grammar)
-    refuse("llm.grammar", "a request has json_schema and grammar: give one of them");
-  if (from.json_schema)
-    return std::make_shared<const llm::Grammar>(llm::Grammar::from_json_schema(from.json_schema));
-  if (!from.grammar) return nullptr;
-  return std::make_shared<const llm::Grammar>(llm::Grammar::from_gbnf(from.grammar));
+llm::Texts texts_of(const char* const* texts) {
+  llm::Texts all;
+  for (; texts && *texts; ++texts) all.emplace_back(*texts);
+  return all;
+}
+
+llm::Constraint constraint_of(const weft_llm_request& from) {
+  llm::Constraint c;
+  if (from.json_schema) c.json_schema = from.json_schema;
+  if (from.grammar) c.grammar = from.grammar;
+  if (from.pattern) c.pattern = from.pattern;
+  if (from.choices) c.choices = texts_of(from.choices);
+  return c;
+}
+
+void add_ends(const weft_llm_request& from, llm::Request& request) {
+  request.max_tokens = from.max_tokens > 0 ? from.max_tokens : -1;
+  request.min_tokens = from.min_tokens;
+  request.stop = texts_of(from.stop);
+  require_pointer("stop_tokens", from.stop_tokens, from.stop_token_count);
+  request.stop_tokens.assign(from.stop_tokens, from.stop_tokens + from.stop_token_count);
+  request.ignore_end = (from.flags & WEFT_LLM_IGNORE_END) != 0;
 }
 
 llm::Request request_of(const weft_llm_request* given) {
   const auto from = read_struct("request", given, offsetof(weft_llm_request, biases));
-  constexpr uint32_t kFlags = WEFT_LLM_IGNORE_END | WEFT_LLM_LOGPROBS;
+  constexpr uint32_t kFlags =
+      WEFT_LLM_IGNORE_END | WEFT_LLM_LOGPROBS | WEFT_LLM_NEW_TEXT | WEFT_LLM_FROM_START;
   if ((from.flags & ~kFlags) != 0)
     refuse("llm.flags", "a request has no flag {}", from.flags & ~kFlags);
   require_pointer("prompt", from.prompt, from.prompt_count);
   if (from.prompt_count > INT32_MAX)
     refuse("llm.prompt", "the prompt has {} tokens", from.prompt_count);
-  llm::Request request;
+  llm::RequestPlan plan;
+  llm::Request& request = plan.request;
   if (from.prompt_count > 0) request.prompt.assign(from.prompt, from.prompt + from.prompt_count);
-  request.max_tokens = from.max_tokens > 0 ? from.max_tokens : -1;
-  for (auto text = from.stop; text && *text; ++text) request.stop.emplace_back(*text);
-  request.ignore_end = (from.flags & WEFT_LLM_IGNORE_END) != 0;
+  request.continues = (from.flags & WEFT_LLM_NEW_TEXT) == 0;
+  request.reuse_prefix = (from.flags & WEFT_LLM_FROM_START) == 0;
   request.sampling = sampling_of(from);
-  request.grammar = grammar_of(from);
-  return request;
+  add_ends(from, request);
+  plan.constraint = constraint_of(from);
+  return plan.made();
 }
 
 weft_llm_progress described(const Got& got) {

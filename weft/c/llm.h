@@ -43,7 +43,9 @@ WEFT_API void weft_llm_release(weft_llm model);
 
 enum {
   WEFT_LLM_IGNORE_END = 1,  // goes on after the model's end of text
-  WEFT_LLM_LOGPROBS = 2     // gives tokens' probabilities
+  WEFT_LLM_LOGPROBS = 2,    // gives tokens' probabilities
+  WEFT_LLM_NEW_TEXT = 4,    // does not go on with the prompt's text: no space before its first word
+  WEFT_LLM_FROM_START = 8   // computes all of the prompt, whatever an earlier text left of it
 };
 // What comes after a prompt. Zeros are neutral: the likeliest tokens, as far as the context
 // reaches.
@@ -55,7 +57,7 @@ typedef struct weft_llm_request {
   int64_t max_tokens;        // 0: as far as the context reaches
   const char* const* stop;   // texts that end it and are not part of it; ends with NULL, or is NULL
   const char* json_schema;   // that the answer follows; NULL: none
-  const char* grammar;       // in GBNF, likewise; not both
+  const char* grammar;       // in GBNF, likewise; one of these
   uint64_t seed;             // the same for the same answer
   float temperature;         // 0: the likeliest token
   int32_t top_k;             // of so many likeliest tokens; 0: all
@@ -69,6 +71,14 @@ typedef struct weft_llm_request {
   uint32_t bias_count;
   const int32_t* bias_tokens;  // bias_count tokens and what their logits get more
   const float* biases;
+  const char* pattern;         // a regular expression that all of it matches; not with a grammar
+  const char* const* choices;  // of which it is one, likewise; ends with NULL, or is NULL
+  int64_t min_tokens;          // before that none is drawn that would end it
+  const int32_t* stop_tokens;  // stop_token_count ids that end it, too
+  uint32_t stop_token_count;
+  float mirostat_tau;  // above 0: Mirostat 2 at this surprise, in place of top_k to min_p
+  float mirostat_eta;  // its learning rate; 0: 0.1
+  uint32_t reserved;   // 0
 } weft_llm_request;
 // Queues it. Nothing is computed but in weft_llm_step().
 WEFT_API weft_status weft_llm_submit(weft_llm model, const weft_llm_request* request,

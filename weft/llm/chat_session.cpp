@@ -7,11 +7,8 @@
 
 namespace weft::llm {
 
-ChatSession::ChatSession(Generator& generator, Sampling sampling, int64_t max_tokens)
-    : generator_(&generator),
-      template_(generator.tokenizer()),
-      sampling_(std::move(sampling)),
-      max_tokens_(max_tokens) {}
+ChatSession::ChatSession(Generator& generator, Request request)
+    : generator_(&generator), template_(generator.tokenizer()), request_(std::move(request)) {}
 
 std::vector<text::ChatMessage> ChatSession::with_system() const {
   std::vector<text::ChatMessage> all;
@@ -55,7 +52,7 @@ ChatAnswer ChatSession::retry(OnText on_text, WantsStop wants_stop) {
   if (!can_retry()) fail("llm.chat", "there is no answer yet to give again; ask something first");
   const text::ChatMessage before = messages_.back();
   messages_.pop_back();
-  ++sampling_.seed;
+  ++request_.sampling.seed;
   try {
     return answer(on_text, wants_stop);
   } catch (...) {
@@ -66,11 +63,9 @@ ChatAnswer ChatSession::retry(OnText on_text, WantsStop wants_stop) {
 
 ChatAnswer ChatSession::answer(OnText on_text, WantsStop wants_stop) {
   ChatAnswer answer;
-  Request request;
+  Request request = request_;
   request.continues = false;
   request.prompt = prompt(answer.forgotten);
-  request.max_tokens = max_tokens_;
-  request.sampling = sampling_;
   answer.prompt_tokens = static_cast<int64_t>(request.prompt.size());
   const RequestId id = generator_->submit(std::move(request));
   bool cancelled = false;

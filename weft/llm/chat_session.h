@@ -25,7 +25,8 @@ struct ChatAnswer {
 class ChatSession {
  public:
   /// `generator` outlives it.
-  explicit ChatSession(Generator& generator, Sampling sampling = {}, int64_t max_tokens = -1);
+  /// Answers are drawn as `request` says, whose prompt is not looked at.
+  explicit ChatSession(Generator& generator, Request request = {});
 
   using OnText = FunctionRef<void(std::string_view)>;
   using WantsStop = FunctionRef<bool()>;
@@ -41,8 +42,7 @@ class ChatSession {
   void clear();  ///< all but the system message
   void set_system(std::string_view text);
   std::string_view system() const { return system_; }
-  Sampling& sampling() { return sampling_; }
-  int64_t& max_tokens() { return max_tokens_; }
+  Request& request() { return request_; }
   const std::vector<text::ChatMessage>& messages() const { return messages_; }
 
   /// The conversation as OpenAI's API has messages.
@@ -58,8 +58,7 @@ class ChatSession {
 
   Generator* generator_;
   text::ChatTemplate template_;
-  Sampling sampling_;
-  int64_t max_tokens_;
+  Request request_;  // without its prompt
   std::string system_;
   std::vector<text::ChatMessage> messages_;  // without the system's
 };

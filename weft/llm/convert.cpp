@@ -132,10 +132,7 @@ GgufModel folder_as_gguf(const std::string& folder) {
 }
 
 GgufModel model_as_gguf(const std::string& path) {
-  if (is_gguf(path)) return load_gguf(path);
-  if (!is_directory(path))
-    fail("llm.convert", "{} is neither a GGUF file nor a folder of Hugging Face's",
-         quoted_name(path));
+  if (is_gguf(checked_model(path))) return load_gguf(path);
   return folder_as_gguf(path);
 }
 

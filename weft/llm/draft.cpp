@@ -131,6 +131,10 @@ void ModelDrafter::draw(Draft& d, std::span<const float> logits) try {
 }
 
 void ModelDrafter::guess(std::span<Draft> drafts) {
+  if (stepper_.lost()) {
+    for (std::vector<TokenId>& held : held_) held.clear();
+    stepper_.renew();
+  }
   std::vector<Draft*> open;
   for (Draft& d : drafts)
     if (takes(d)) open.push_back(&d);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -63,6 +64,12 @@ struct GeneratedToken {
 };
 
 enum class Finish : uint8_t { None, Stop, Length, Cancelled, Failed };
+
+/// "" while it runs, "stop", "length", "cancelled", "failed".
+constexpr std::string_view finish_name(Finish finish) {
+  constexpr std::string_view kNames[] = {"", "stop", "length", "cancelled", "failed"};
+  return kNames[static_cast<size_t>(finish)];
+}
 
 /// What one request has become longer by.
 struct Progress {

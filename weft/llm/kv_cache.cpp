@@ -92,16 +92,20 @@ KvCache::KvCache(const Config& c, int64_t slots_in, int64_t positions_in, int64_
     std::optional<SmallPagesScope> small_pages;
     if (kept * c.head_dim * bits(dtype) / 8 < kHugePage) small_pages.emplace();
     for (const KeptNumbers* numbers : {&keys.back(), &values.back()})
-      for (Tensor t : numbers->tensors()) t.realize();  // one by one: not one memory for all zeros
+      for (Tensor t : numbers->tensors()) {
+        t.realize();  // one by one: not one memory for all zeros
+        bytes_ += t.numel() * bits(t.dtype()) / 8;
+      }
   }
 }
 
-int64_t KvCache::bytes() const {
-  int64_t all = 0;
+bool KvCache::lost() const try {
   for (const auto* list : {&keys, &values})
     for (const KeptNumbers& numbers : *list)
-      for (const Tensor& t : numbers.tensors()) all += t.numel() * bits(t.dtype()) / 8;
-  return all;
+      for (const Tensor& t : numbers.tensors()) t.numel();
+  return false;
+} catch (const Error&) {
+  return true;
 }
 
 }  // namespace weft::llm

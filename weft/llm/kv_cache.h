@@ -54,9 +54,14 @@ struct KvCache {
   /// `near_positions`: of layers that see a window. `dtype`: F32, F16, or I8.
   KvCache(const Config& config, int64_t slots, int64_t positions, int64_t near_positions,
           DType dtype);
-  int64_t bytes() const;
+  int64_t bytes() const { return bytes_; }
+  /// A step that failed in the middle was writing to it: nothing of it can be read.
+  bool lost() const;
   std::vector<KeptNumbers> keys, values;  // of layers
   int64_t slots, positions, near_positions;
+
+ private:
+  int64_t bytes_ = 0;
 };
 
 }  // namespace weft::llm

@@ -91,7 +91,8 @@ ModelFile read_adapted(const std::string& path, const std::vector<LoraFile>& ada
 }  // namespace
 
 Model::Model(const std::string& path, const ModelOptions& options)
-    : Model(read_adapted(path, options.lora), text::Tokenizer::from_file(path), options) {
+    : Model(read_adapted(path, options.lora), text::Tokenizer::from_file(checked_model(path)),
+            options) {
   name_ = name_of(config(), path);
 }
 
@@ -199,7 +200,7 @@ RequestId Model::submit(Request request) {
 void Model::cancel(RequestId request) { cancelled_.push_back(request); }
 
 bool Model::idle() const {
-  return waiting_.empty() &&
+  return waiting_.empty() && failed_.empty() &&
          std::ranges::none_of(slots_, [](const auto& s) { return s->running != nullptr; });
 }
 
@@ -251,8 +252,24 @@ void Model::admit() {
   }
 }
 
+/// A step that failed while it wrote to the cache, for want of memory or of its weights' file,
+/// leaves nothing that others could go on from.
+void Model::renew_cache() {
+  if (!stepper_->lost()) return;
+  std::vector<Slot*> running;
+  for (const auto& slot : slots_) {
+    slot->held.clear();
+    if (slot->running) running.push_back(slot.get());
+  }
+  fail_running(running,
+               "the step of another request failed, and this one's text with it: ask again",
+               failed_);
+  stepper_->renew();
+}
+
 std::vector<Progress> Model::step() {
-  std::vector<Progress> all;
+  renew_cache();
+  std::vector<Progress> all = std::exchange(failed_, {});
   for (const RequestId id : cancelled_) {
     if (std::erase_if(waiting_, [&](const Waiting& w) { return w.id == id; }) != 0)
       all.push_back({id, {}, "", Finish::Cancelled, ""});
@@ -471,6 +488,7 @@ std::vector<float> Model::computed(std::span<const TokenId> tokens, Give give) {
     fail_runtime("llm.queue", "all {} slots are taken: try again when a request has ended",
                  slots_.size());
   finish_copies();
+  renew_cache();
   slot->held.clear();
   std::vector<float> all;
   for (size_t at = 0; at < tokens.size();) {

@@ -93,6 +93,7 @@ class Model final : public Generator {
   };
   void check(std::span<const TokenId> tokens) const;
   void check_writes() const;
+  void renew_cache();
   void admit();
   Slot* free_slot(std::span<const TokenId> prompt);
   void prompt_step(std::vector<Progress>& all);
@@ -120,6 +121,7 @@ class Model final : public Generator {
   std::vector<std::unique_ptr<Slot>> slots_;
   std::deque<Waiting> waiting_;
   std::vector<RequestId> cancelled_;
+  std::vector<Progress> failed_;  // of those whose cache was lost, for the next step
   std::vector<TokenId> end_tokens_;
   std::shared_ptr<const GrammarVocabulary> vocabulary_;  // from the first request with a grammar on
   RequestId next_ = 1;

@@ -4,6 +4,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/file.h"
+#include "weft/base/utf8.h"
 #include "weft/io/host_array.h"
 #include "weft/io/json_tree.h"
 
@@ -86,8 +87,26 @@ Weights folder_weights(const std::string& folder, const Config& config, bool laz
   return Weights(read_safetensors_model(folder), config.norm_offset, lazily, {rows, columns});
 }
 
+const std::string& checked_model(const std::string& path) {
+  if (is_gguf(path)) return path;
+  if (!is_directory(path)) {
+    const MappedFile file(path);  // there, with something in it
+    fail(
+        "llm.file",
+        "{} is no GGUF file: it begins with {}, not with GGUF; was its download interrupted, or is "
+        "it a page that asks for a login?",
+        path, quoted_name(valid_utf8(file.text().substr(0, 4))));
+  }
+  if (!file_exists(path + "/config.json"))
+    fail("llm.file",
+         "the folder {} has no config.json: name a GGUF file, or a folder with config.json, "
+         "safetensors and tokenizer.json",
+         path);
+  return path;
+}
+
 ModelFile read_model(const std::string& path) {
-  if (is_gguf(path)) {
+  if (is_gguf(checked_model(path))) {
     const GgufModel model = load_gguf(path);
     return {read_config(model.content), Weights(model)};
   }

@@ -13,9 +13,12 @@ struct ModelFile {
   Weights weights;
 };
 
+/// `path`, where a model is. Errors: "llm.file" where there is something else, those of files.
+const std::string& checked_model(const std::string& path);
+
 /// A GGUF file (the first part of one that is split), or a folder with config.json and safetensors.
-/// Tensors stay in the mapped files. Errors: gguf.*, safetensors.*, json.format, llm.config,
-/// llm.family.
+/// Tensors stay in the mapped files. Errors: those of checked_model(), gguf.*, safetensors.*,
+/// json.format, llm.config, llm.family.
 ModelFile read_model(const std::string& path);
 
 /// config.json, and how sentence-transformers pool (1_Pooling/config.json) where the folder says

@@ -6,39 +6,26 @@
 #include <limits>
 
 #include "weft/base/error.h"
+#include "weft/llm/request_options.h"
 
 namespace weft::llm {
 
 namespace {
 constexpr float kImpossible = -std::numeric_limits<float>::infinity();
 
-void require(bool holds, std::string_view option, double value, std::string_view range) {
-  if (!holds) fail("llm.sampling", "{} is {}; it has to be {}", option, value, range);
-}
 }  // namespace
 
 void check_sampling(const Sampling& s, size_t vocabulary) {
-  const auto share = [](float x) { return x >= 0 && x <= 1; };
-  require(s.temperature >= 0 && s.temperature <= 100, "temperature", s.temperature, "0 to 100");
-  require(s.top_k >= 0, "top_k", s.top_k, "0 (all) or more");
-  require(share(s.top_p), "top_p", s.top_p, "0 to 1");
-  require(share(s.min_p), "min_p", s.min_p, "0 to 1");
-  require(share(s.typical_p), "typical_p", s.typical_p, "0 to 1");
-  require(s.repetition_penalty > 0 && s.repetition_penalty <= 100, "repetition_penalty",
-          s.repetition_penalty, "above 0, 100 at most");
-  require(std::fabs(s.presence_penalty) <= 100, "presence_penalty", s.presence_penalty,
-          "-100 to 100");
-  require(std::fabs(s.frequency_penalty) <= 100, "frequency_penalty", s.frequency_penalty,
-          "-100 to 100");
-  require(s.penalised_tokens >= -1, "penalised_tokens", s.penalised_tokens, "-1 (all) or more");
-  require(s.mirostat_tau >= 0 && s.mirostat_tau <= 100, "mirostat_tau", s.mirostat_tau, "0 to 100");
-  require(share(s.mirostat_eta), "mirostat_eta", s.mirostat_eta, "0 to 1");
-  require(s.logprobs >= -1 && s.logprobs <= static_cast<int64_t>(vocabulary), "logprobs",
-          s.logprobs, "-1 (none) up to the vocabulary's size");
+  Sampling copy = s;
+  check_options(options_of(copy));
+  if (s.logprobs < -1 || s.logprobs > static_cast<int64_t>(vocabulary))
+    fail("llm.sampling", "logprobs is {}; it has to be -1 (none) up to the vocabulary's size ({})",
+         s.logprobs, vocabulary);
   for (const auto& [id, bias] : s.logit_bias) {
     if (id < 0 || static_cast<size_t>(id) >= vocabulary)
       fail("llm.sampling", "logit_bias has token {}; the vocabulary has {}", id, vocabulary);
-    require(!std::isnan(bias), "a logit_bias", bias, "a number");
+    if (std::isnan(bias))
+      fail("llm.sampling", "the logit_bias of token {} is {}; it has to be a number", id, bias);
   }
 }
 

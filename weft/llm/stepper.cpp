@@ -47,10 +47,15 @@ Stepper::Stepper(Config config, const Weights& weights, int64_t slots, int64_t p
                  DType cache, Factors factors)
     : network_(std::move(config), weights, positions, factors),
       factors_(factors),
+      kept_(cache),
       cache_(network_.config(), slots, up_to_grain(positions),
              near_positions(network_.config(), up_to_grain(positions)), cache),
       apart_(Context::current().options().deterministic),
       near_begins_(static_cast<size_t>(slots), 0) {
+  capture_moves();
+}
+
+void Stepper::capture_moves() {
   const auto keep = [this](const Dim& slot, const Dim& from) {
     for (int64_t i = 0; i < this->config().layers; ++i)
       if (this->config().is_local(i))
@@ -60,6 +65,15 @@ Stepper::Stepper(Config config, const Weights& weights, int64_t slots, int64_t p
   auto function = std::make_shared<Jit<decltype(keep)>>(keep, "a window's move");
   function->capture_at_once();
   keep_near_ = [function](const Dim& slot, const Dim& from) { (*function)(slot, from); };
+}
+
+void Stepper::renew() {
+  steps_.clear();
+  cache_.keys.clear(), cache_.values.clear();  // before there are others
+  cache_ = KvCache(config(), slots(), positions(), cache_.near_positions, kept_);
+  std::ranges::fill(near_begins_, 0);
+  capture_moves();
+  lost_ = false;
 }
 
 void Stepper::use(const Weights& weights) {
@@ -243,7 +257,15 @@ std::vector<float> given_ones(std::vector<float> all, std::span<const StepRow> r
 
 std::vector<float> Stepper::run(std::span<const StepRow> rows, Give give) {
   WEFT_CHECK(!rows.empty(), "a step of nothing");
-  if (apart_ && answers(rows, give)) return run_apart(rows);
+  try {
+    return apart_ && answers(rows, give) ? run_apart(rows) : run_together(rows, give);
+  } catch (...) {
+    lost_ = cache_.lost();
+    throw;
+  }
+}
+
+std::vector<float> Stepper::run_together(std::span<const StepRow> rows, Give give) {
   const Shape shape = shape_of(rows, give);
   for (const StepRow& row : rows) make_room(row, shape.tokens);
   std::vector<int32_t> ids, at;
@@ -279,7 +301,7 @@ std::vector<float> Stepper::run_apart(std::span<const StepRow> rows) {
     const bool again = i > 0 && row.slot == rows[i - 1].slot;
     for (size_t t = 0; t < row.tokens.size(); ++t) {
       const StepRow one{row.slot, row.start + static_cast<int64_t>(t), row.tokens.subspan(t, 1)};
-      if (!again) last = run(std::span(&one, 1));
+      if (!again) last = run_together(std::span(&one, 1), Give::LastLogits);
       all.insert(all.end(), last.begin(), last.end());
     }
   }

@@ -51,6 +51,11 @@ class Stepper {
   /// lies behind their last tokens and is never seen.
   std::vector<float> run(std::span<const StepRow> rows, Give give = Give::LastLogits);
 
+  /// After an error of run(), where it left the cache half written: nothing goes on from there.
+  bool lost() const { return lost_; }
+  /// An empty cache in the place of one that is lost.
+  void renew();
+
   /// Whether tokens that answer are computed one by one, by the kernels of a text that is alone, so
   /// that their bits do not depend on who else is there (WEFT_DETERMINISTIC): sums of a product are
   /// cut otherwise where it has more rows.
@@ -80,6 +85,7 @@ class Stepper {
     int calls = 0;
   };
   Shape shape_of(std::span<const StepRow> rows, Give give) const;
+  std::vector<float> run_together(std::span<const StepRow> rows, Give give);
   std::vector<float> run_apart(std::span<const StepRow> rows);
   Step& step_of(const Shape& shape);
   void give_back_memory(Step& step);
@@ -88,10 +94,13 @@ class Stepper {
   std::vector<Dim> bound(const Shape& shape, std::span<const StepRow> rows) const;
   void make_room(const StepRow& row, int64_t tokens);
 
+  void capture_moves();
+
   Network network_;
   Factors factors_;
+  DType kept_;  // in the cache
   KvCache cache_;
-  bool apart_;
+  bool apart_, lost_ = false;
   std::map<Shape, Step> steps_;
   std::vector<int64_t> near_begins_;  // of slots: the first position that layers with windows keep
   std::function<void(const Dim&, const Dim&)> keep_near_;  // a slot's numbers from a place on

@@ -1,15 +1,19 @@
 // Language models: weft.llm.
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 
 #include "weft/base/error.h"
 #include "weft/llm/convert.h"
-#include "weft/llm/grammar.h"
 #include "weft/llm/lora.h"
 #include "weft/llm/model.h"
 #include "weft/llm/quantise_model.h"
+#include "weft/llm/request_options.h"
 #include "weft/python/bindings.h"
 
 namespace weft::python {
@@ -38,99 +42,54 @@ std::string json_of(nb::handle value) {
   return nb::cast<std::string>(nb::module_::import_("json").attr("dumps")(value));
 }
 
-struct OptionRow {
-  std::string_view name;
-  void (*set)(llm::Request& request, nb::handle value);
-};
-
+/// Ids that are none are -1, which the model refuses.
+bool taken(nb::handle value, std::vector<TokenId>& out) {
+  std::vector<int64_t> ids;
+  if (!nb::try_cast(value, ids)) return false;
+  out = token_ids(ids);
+  return true;
+}
+bool taken(nb::handle value, llm::TokenBiases& out) {
+  std::map<int32_t, float> biases;
+  if (!nb::try_cast(value, biases)) return false;
+  out.assign(biases.begin(), biases.end());
+  return true;
+}
 template <class T>
-struct MemberOf;
-template <class C, class T>
-struct MemberOf<T C::*> {
-  using Type = T;
-};
-
-template <auto member>
-void set_sampling(llm::Request& request, nb::handle value) {
-  request.sampling.*member = nb::cast<typename MemberOf<decltype(member)>::Type>(value);
+bool taken(nb::handle value, T& out) {
+  return nb::try_cast(value, out);
 }
 
-using llm::Sampling;
-constexpr OptionRow kOptions[] = {
-    {"max_tokens",
-     [](llm::Request& r, nb::handle value) { r.max_tokens = nb::cast<int64_t>(value); }},
-    {"stop",
-     [](llm::Request& r, nb::handle value) { r.stop = nb::cast<std::vector<std::string>>(value); }},
-    {"stop_tokens",
-     [](llm::Request& r, nb::handle value) {
-       r.stop_tokens = token_ids(nb::cast<std::vector<int64_t>>(value));
-     }},
-    {"continues", [](llm::Request& r, nb::handle value) { r.continues = nb::cast<bool>(value); }},
-    {"min_tokens",
-     [](llm::Request& r, nb::handle value) { r.min_tokens = nb::cast<int64_t>(value); }},
-    {"ignore_end", [](llm::Request& r, nb::handle value) { r.ignore_end = nb::cast<bool>(value); }},
-    {"json_schema",
-     [](llm::Request& r, nb::handle value) {
-       r.grammar =
-           std::make_shared<const llm::Grammar>(llm::Grammar::from_json_schema(json_of(value)));
-     }},
-    {"grammar",
-     [](llm::Request& r, nb::handle value) {
-       r.grammar = std::make_shared<const llm::Grammar>(
-           llm::Grammar::from_gbnf(nb::cast<std::string>(value)));
-     }},
-    {"pattern",
-     [](llm::Request& r, nb::handle value) {
-       r.grammar = std::make_shared<const llm::Grammar>(
-           llm::Grammar::from_pattern(nb::cast<std::string>(value)));
-     }},
-    {"choices",
-     [](llm::Request& r, nb::handle value) {
-       r.grammar = std::make_shared<const llm::Grammar>(
-           llm::Grammar::from_choices(nb::cast<std::vector<std::string>>(value)));
-     }},
-    {"logit_bias",
-     [](llm::Request& r, nb::handle value) {
-       for (const auto& [id, bias] : nb::cast<std::map<int32_t, float>>(value))
-         r.sampling.logit_bias.emplace_back(id, bias);
-     }},
-    {"temperature", set_sampling<&Sampling::temperature>},
-    {"top_k", set_sampling<&Sampling::top_k>},
-    {"top_p", set_sampling<&Sampling::top_p>},
-    {"min_p", set_sampling<&Sampling::min_p>},
-    {"typical_p", set_sampling<&Sampling::typical_p>},
-    {"repetition_penalty", set_sampling<&Sampling::repetition_penalty>},
-    {"presence_penalty", set_sampling<&Sampling::presence_penalty>},
-    {"frequency_penalty", set_sampling<&Sampling::frequency_penalty>},
-    {"penalised_tokens", set_sampling<&Sampling::penalised_tokens>},
-    {"mirostat_tau", set_sampling<&Sampling::mirostat_tau>},
-    {"mirostat_eta", set_sampling<&Sampling::mirostat_eta>},
-    {"seed", set_sampling<&Sampling::seed>},
-};
+void set_option(const llm::RequestOption& option, nb::handle given) {
+  const bool schema = option.name == "json_schema" && nb::isinstance<nb::dict>(given);
+  const nb::object value = schema ? nb::cast(json_of(given)) : nb::borrow(given);
+  std::visit(
+      [&](auto* x) {
+        if (!taken(value, *x))
+          fail_type("llm.options", "{} cannot be {}", option.name, nb::repr(given).c_str());
+      },
+      option.place);
+}
 
-void set_option(llm::Request& request, const std::string& name, nb::handle value) {
-  const auto* row = std::ranges::find(kOptions, name, &OptionRow::name);
-  if (row == std::end(kOptions)) {
-    std::string names;
-    for (const OptionRow& known : kOptions) names += " " + std::string(known.name);
-    fail_type("llm.options", "there is no option '{}'; there are:{}", name, names);
-  }
-  try {
-    row->set(request, value);
-  } catch (const std::bad_cast&) {
-    fail_type("llm.options", "{} cannot be {}", name, nb::cast<std::string>(nb::repr(value)));
-  }
+/// Names and defaults.
+nb::dict known_options() {
+  llm::RequestPlan plan;
+  nb::dict all;
+  for (const llm::RequestOption& o : request_options(plan))
+    std::visit([&](const auto* x) { all[nb::cast(std::string(o.name))] = nb::cast(*x); }, o.place);
+  return all;
 }
 
 llm::RequestId submit(Model& m, const std::vector<int64_t>& prompt, const nb::dict& options) {
-  llm::Request request;
+  llm::RequestPlan plan;
+  const auto known = request_options(plan);
+  for (const auto& [name, value] : options)
+    set_option(find_option(known, nb::cast<std::string>(name)), value);
+  check_options(known);
+  llm::Request request = plan.made();
   request.prompt = token_ids(prompt);
-  request.sampling = {.temperature = 0.8f, .top_k = 40, .top_p = 0.95f, .min_p = 0.05f};
-  for (const auto& [name, value] : options) set_option(request, nb::cast<std::string>(name), value);
   return m.submit(std::move(request));
 }
-
-constexpr const char* kFinish[] = {"", "stop", "length", "cancelled", "failed"};
 
 /// (request, ids, text, finish, error) of each that changed.
 nb::list step(Model& m) {
@@ -145,7 +104,7 @@ nb::list step(Model& m) {
     for (const llm::GeneratedToken& t : p.tokens) ids.push_back(t.token.id);
     const nb::bytes text(p.text.data(), p.text.size());
     out.append(nb::make_tuple(p.request, ids, text.attr("decode")("utf-8", "replace"),
-                              kFinish[static_cast<size_t>(p.finish)], p.error));
+                              llm::finish_name(p.finish), p.error));
   }
   return out;
 }
@@ -219,6 +178,8 @@ void bind_llm(nb::module_& m) {
   c.def_prop_ro("name", &Model::model_name);
   c.def_prop_ro("context", &Model::context_length);
   c.def_prop_ro("counters", &Model::counters);
+  m.def("request_options", known_options, nb::call_guard<PythonSite>(),
+        "Names and defaults of weft.llm.Options.");
   m.def("quantize", quantise, "path"_a, "out"_a, "type"_a, "requantize"_a,
         nb::call_guard<PythonSite>(), "What weft.llm.quantize is made of.");
   m.def("merge_lora", merge_lora, "path"_a, "lora"_a, "out"_a, "type"_a,

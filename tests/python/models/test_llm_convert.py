@@ -133,8 +133,11 @@ def test_tokenizers(kind, name, tmp_path):
 
 
 def test_says_what_is_wrong(tmp_path):
-    with pytest.raises(ValueError, match="is neither a GGUF file nor a folder"):
+    with pytest.raises(FileNotFoundError, match="none"):
         convert(tmp_path / "none", tmp_path / "x.gguf")
+    (tmp_path / "page.gguf").write_text("<html>")
+    with pytest.raises(ValueError, match="is no GGUF file: it begins with '<htm'"):
+        convert(tmp_path / "page.gguf", tmp_path / "x.gguf")
     path = saved(random_model(*CASES["llama"]), tmp_path)
     with pytest.raises(ValueError, match="there is no mix of formats 'Q9'"):
         quantize(path, tmp_path / "x.gguf", "Q9")

@@ -60,6 +60,7 @@ class Options(TypedDict, total=False):
     continues: bool  # the prompt's text: its first word keeps its space [True]
     min_tokens: int  # before that no token is drawn that would end it [0]
     ignore_end: bool  # goes on behind the model's end of text [False]
+    reuse_prefix: bool  # begins behind what an earlier text left of the prompt [True]
     json_schema: str | dict[str, Any]  # that it follows
     grammar: str  # in GBNF, that it follows
     pattern: str  # a regular expression that the whole of it matches
