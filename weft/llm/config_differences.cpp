@@ -49,6 +49,8 @@ void sizes(const Config& a, const Config& b, Differences& d) {
   d.of("cap of scores", a.attention_cap, b.attention_cap);
   d.of("cap of logits", a.logit_cap, b.logit_cap);
   d.of("scale of scores", a.attention_scale, b.attention_scale);
+  d.of("scores are divided by their layer's number", a.scale_by_layer, b.scale_by_layer);
+  d.of("bound of queries, keys and values", a.clip, b.clip);
   d.of("scale of embeddings", a.embedding_scale, b.embedding_scale);
   d.of("rank of keys", a.latent.kv_rank, b.latent.kv_rank);
   d.of("rank of queries", a.latent.q_rank, b.latent.q_rank);
@@ -61,7 +63,7 @@ void experts(const Experts& a, const Experts& b, Differences& d) {
   d.of("experts used", a.used, b.used);
   d.of("width of an expert", a.ffn, b.ffn);
   d.of("width of shared experts", a.shared_ffn, b.shared_ffn);
-  d.of("layers without experts", a.dense_layers, b.dense_layers);
+  if (a.in_layer != b.in_layer) d.note("which layers have experts");
   d.of("experts' shares add up to 1", a.normalised, b.normalised);
   d.of("scale of experts' shares", a.scale, b.scale);
   d.of("groups of experts", a.groups, b.groups);

@@ -33,6 +33,7 @@ void write_activation(const Config& c, ConfigSink& s) {
                                                       : "hidden_act";
   s.text({"", key}, c.activation == Activation::Silu   ? "silu"
                     : c.activation == Activation::Gelu ? "gelu"
+                    : c.activation == Activation::Relu ? "relu"
                                                        : "gelu_pytorch_tanh");
 }
 
@@ -66,6 +67,13 @@ void write_sizes(const Config& c, ConfigSink& s) {
 }
 
 void write_scale(const Config& c, ConfigSink& s) {
+  if (c.scale_by_layer)
+    s.boolean({"attention.scale_by_layer", "scale_attn_by_inverse_layer_idx"}, true);
+  if (c.clip > 0) s.real({"attention.clamp_kqv", "clip_qkv"}, c.clip);
+  if (c.family == "gpt2" && c.attention_scale != 0) {
+    s.real({"attention.scale", ""}, c.attention_scale);
+    s.boolean({"", "scale_attn_weights"}, false);
+  }
   if (!any_of(c, {"gemma2", "gemma3"})) return;
   const double size = 1 / (c.attention_scale * c.attention_scale);
   const double whole = std::round(size);
@@ -95,6 +103,19 @@ void write_pooling(const Config& c, ConfigSink& s) {
                                                                 : 3);
 }
 
+/// GGUF files have a key for DeepSeek's only.
+void write_expert_layers(const Experts& e, bool first_ones, ConfigSink& s) {
+  if (first_ones)
+    return s.integer({"leading_dense_block_count", "first_k_dense_replace"},
+                     std::ranges::find(e.in_layer, true) - e.in_layer.begin());
+  if (e.in_layer.empty()) return;
+  std::vector<double> without;
+  for (size_t i = 0; i < e.in_layer.size(); ++i)
+    if (!e.in_layer[i]) without.push_back(static_cast<double>(i));
+  s.numbers({"", "mlp_only_layers"}, without);
+  s.booleans({"expert_layer_pattern", ""}, e.in_layer);
+}
+
 void write_experts(const Config& c, ConfigSink& s) {
   const Experts& e = c.experts;
   if (e.count == 0) return;
@@ -112,10 +133,10 @@ void write_experts(const Config& c, ConfigSink& s) {
   if (e.shared_ffn > 0 && !deepseek)
     s.integer({"expert_shared_feed_forward_length", "shared_expert_intermediate_size"},
               e.shared_ffn);
+  write_expert_layers(e, deepseek, s);
   if (!deepseek) return;
   s.integer({"expert_shared_count", "n_shared_experts"}, e.shared_ffn / e.ffn);
   s.real({"expert_weights_scale", "routed_scaling_factor"}, e.scale);
-  s.integer({"leading_dense_block_count", "first_k_dense_replace"}, e.dense_layers);
   s.integer({"expert_gating_func", ""}, e.gate == Experts::Gate::Sigmoid ? 2 : 1);
   s.integer({"expert_group_count", "n_group"}, e.groups);
   s.integer({"expert_group_used_count", "topk_group"}, e.used_groups);
@@ -175,6 +196,16 @@ void write_llama3(const Rope& r, ConfigSink& s) {
   s.real({"", "rope_scaling.high_freq_factor"}, r.high_frequency);
 }
 
+/// GGUF files have its frequencies as divisors, too.
+void write_proportional(const Rope& r, ConfigSink& s) {
+  const auto turned = std::ranges::count_if(r.divisors, [](double d) { return !is_still(d); });
+  s.real({"", "rope_scaling.partial_rotary_factor"},
+         static_cast<double>(turned) / static_cast<double>(r.divisors.size()));
+  std::vector<float> divisors;
+  for (const double d : r.divisors) divisors.push_back(static_cast<float>(d * r.factor));
+  s.tensor("rope_freqs.weight", divisors);
+}
+
 void write_scaling(const Config& c, ConfigSink& s) {
   using Scaling = Rope::Scaling;
   const Rope& r = c.rope;
@@ -182,17 +213,21 @@ void write_scaling(const Config& c, ConfigSink& s) {
   if (r.scaling == Scaling::None && c.family == "gpt-oss")
     s.text({"", "rope_scaling.rope_type"}, "default");
   if (r.scaling == Scaling::None) return;
-  constexpr const char* kNames[] = {"none", "linear", "dynamic", "llama3", "yarn", "longrope"};
+  constexpr const char* kNames[] = {"none", "linear",   "dynamic",     "llama3",
+                                    "yarn", "longrope", "proportional"};
   const char* name = kNames[static_cast<size_t>(r.scaling)];
   // GGUF files say the one otherwise, and the other not at all.
-  const bool of_json = r.scaling == Scaling::Llama3 || r.scaling == Scaling::Dynamic;
+  const bool proportional = r.scaling == Scaling::Proportional;
+  const bool of_json =
+      r.scaling == Scaling::Llama3 || r.scaling == Scaling::Dynamic || proportional;
   s.text({of_json ? "" : "rope.scaling.type", "rope_scaling.rope_type"}, name);
   // Readers before transformers 4.43 want it under this name.
   s.text({"", "rope_scaling.type"}, name);
   s.real({of_json ? "" : "rope.scaling.factor",
           r.scaling == Scaling::LongRope ? "" : "rope_scaling.factor"},
          r.factor);
-  if (r.scaling == Scaling::Linear || r.scaling == Scaling::Dynamic) return;
+  if (proportional) write_proportional(r, s);
+  if (r.scaling == Scaling::Linear || r.scaling == Scaling::Dynamic || proportional) return;
   s.integer({"rope.scaling.original_context_length",
              r.scaling == Scaling::LongRope ? "original_max_position_embeddings"
                                             : "rope_scaling.original_max_position_embeddings"},
@@ -254,12 +289,23 @@ std::string class_name(std::string_view type) {
        what, lost);
 }
 
-/// Llama 3's scaling, which GGUF files have as divisors only: with the numbers that all its models
-/// have the same frequencies must come out.
+/// Where some frequencies do not turn.
+void name_proportional(Rope& r) {
+  r.scaling = Rope::Scaling::Proportional;
+  r.factor = r.divisors.front();
+  for (double& d : r.divisors) d = is_still(d) ? kStill : 1;
+}
+
+/// Proportional frequencies and Llama 3's scaling, which GGUF files have as divisors only: with the
+/// numbers that all models with the latter have the same frequencies must come out.
 Config with_named_scaling(const Config& c) {
   if (c.rope.divisors.empty() || c.rope.scaling != Rope::Scaling::None) return c;
   Config named = c;
   Rope& r = named.rope;
+  if (is_still(r.divisors.back())) {
+    name_proportional(r);
+    return named;
+  }
   r.scaling = Rope::Scaling::Llama3;
   r.factor = r.divisors.back();
   if (r.trained_context == c.context) r.trained_context = 8192;

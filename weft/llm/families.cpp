@@ -21,14 +21,23 @@ void local_but_every(Config& c, int64_t period) {
   for (int64_t i = 0; i < c.layers; ++i) c.local.push_back(i % period < period - 1);
 }
 
+/// Where config.json does not say it; null is none.
+void usual_window(Config& c, ConfigSource& s, int64_t window) {
+  if (!s.is_gguf() && !s.says({"", "sliding_window"})) c.window = window;
+}
+
 void all_local(Config& c) {
   if (c.local.empty()) c.local.assign(static_cast<size_t>(c.layers), true);
 }
 
-void mistral(Config& c, ConfigSource&) { all_local(c); }
+void mistral(Config& c, ConfigSource& s) {
+  usual_window(c, s, 4096);
+  all_local(c);
+}
 
 /// GGUF files with a window say which layers have it; config.json may leave it to the family.
 bool lists_no_local(Config& c, ConfigSource& s) {
+  usual_window(c, s, 4096);
   const bool used =
       s.is_gguf() ? !c.local.empty() : s.boolean({"", "use_sliding_window"}).value_or(false);
   if (!used) c.window = 0;
@@ -71,8 +80,7 @@ void qwen3_moe(Config& c, ConfigSource& s) {
 
 void olmoe(Config& c, ConfigSource& s) {
   c.norm_whole_heads = true;
-  if (s.real({"attention.clamp_kqv", "clip_qkv"}, 0, 0) > 0)
-    s.problem("queries, keys and values that are clipped (clip_qkv) are not supported");
+  c.clip = s.real({"attention.clamp_kqv", "clip_qkv"}, 0, 0);
   c.experts.normalised = s.boolean({"expert_weights_norm", "norm_topk_prob"}).value_or(false);
 }
 
@@ -101,6 +109,7 @@ void gemma2(Config& c, ConfigSource& s) {
   if (!s.says({"attn_logit_softcapping", "attn_logit_softcapping"})) c.attention_cap = 50;
   if (!s.says({"final_logit_softcapping", "final_logit_softcapping"})) c.logit_cap = 30;
   c.post_norms = true;
+  usual_window(c, s, 4096);
   local_but_every(c, 2);
   c.attention_scale = s.real({"attention.scale", ""}, 1e-9, 1 / std::sqrt(scores_width(c, s, 46)));
 }
@@ -108,21 +117,14 @@ void gemma2(Config& c, ConfigSource& s) {
 void gemma3(Config& c, ConfigSource& s) {
   gemma(c, s);
   c.post_norms = true;
+  usual_window(c, s, 4096);
   local_but_every(c,
                   s.integer({"", "_sliding_window_pattern|sliding_window_pattern"}, 1, kMost, 6));
   c.attention_scale = s.real({"attention.scale", ""}, 1e-9, 1 / std::sqrt(scores_width(c, s, 62)));
   c.attention_cap = 0;  // as transformers and llama.cpp, whatever the file says
   if (s.boolean({"", "use_bidirectional_attention"}).value_or(false))
     s.problem("tokens that see those behind them (use_bidirectional_attention) are not supported");
-  const std::string scaling =
-      s.text({"", "rope_parameters.sliding_attention.rope_type"}).value_or("default");
-  if (scaling != "default")
-    s.problem("rope scaling " + quoted_name(scaling) + " of local layers is not supported");
-  c.local_rope.size = c.rope.size;
-  c.local_rope.neighbours = c.rope.neighbours;
-  c.local_rope.base = s.real(
-      {"rope.freq_base_swa", "rope_parameters.sliding_attention.rope_theta|rope_local_base_freq"},
-      1, 10000);
+  read_local_rope(c, s);
 }
 
 void phi3(Config& c, ConfigSource&) { all_local(c); }
@@ -132,13 +134,14 @@ void gpt2(Config& c, ConfigSource& s) {
   c.learned_positions = true;
   c.rope.size = 0;
   if (c.ffn == 0) c.ffn = 4 * c.dim;
-  if (s.boolean({"", "scale_attn_by_inverse_layer_idx"}).value_or(false))
-    s.problem("scale_attn_by_inverse_layer_idx is not supported");
-  if (!s.boolean({"", "scale_attn_weights"}).value_or(true))
-    s.problem("scale_attn_weights that is false is not supported");
+  const bool scaled = s.boolean({"", "scale_attn_weights"}).value_or(true);
+  c.attention_scale = s.real({"attention.scale", ""}, 0, scaled ? 0 : 1);
+  c.scale_by_layer =
+      s.boolean({"attention.scale_by_layer", "scale_attn_by_inverse_layer_idx"}).value_or(false);
 }
 
 void gpt_oss(Config& c, ConfigSource& s) {
+  usual_window(c, s, 128);
   local_but_every(c, 2);
   c.experts.gate = Experts::Gate::SoftmaxOfChosen;
   if (s.real({"", "swiglu_limit"}, 0, 7) != 7 || s.real({"", "swiglu_alpha"}, 0, 1.702) != 1.702)
@@ -168,7 +171,8 @@ void deepseek2(Config& c, ConfigSource& s) {
   const int64_t shared = s.integer({"expert_shared_count", "n_shared_experts"}, 0, 1024, 0);
   c.experts.shared_ffn = shared * c.experts.ffn;
   c.experts.scale = s.real({"expert_weights_scale", "routed_scaling_factor"}, 0, 1);
-  c.experts.normalised = s.boolean({"expert_weights_norm", "norm_topk_prob"}).value_or(false);
+  // transformers heeds no norm_topk_prob of DeepSeek-V2.
+  c.experts.normalised = s.boolean({"expert_weights_norm", ""}).value_or(false);
   c.experts.groups = s.integer({"expert_group_count", "n_group"}, 1, 1024, 1);
   c.experts.used_groups = s.integer({"expert_group_used_count", "topk_group"}, 1, 1024, 1);
   if (s.integer({"expert_gating_func", ""}, 1, 2, 1) == 2) sigmoid_scores(c.experts);
@@ -196,7 +200,6 @@ void bert(Config& c, ConfigSource& s) {
     const std::string given = s.text({"", key}).value_or(std::string(usual));
     if (given != usual) s.problem(strformat("{} is {}, not {}", key, quoted_name(given), usual));
   };
-  if (c.activation != Activation::Gelu) s.problem("activations other than gelu are not supported");
   refuse_others("position_embedding_type", "absolute");
   if (s.boolean({"attention.causal", "is_decoder"}).value_or(false))
     s.problem("a bert whose tokens do not see those behind them is not supported");

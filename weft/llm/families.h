@@ -23,6 +23,9 @@ struct Family {
   bool part_turned = false;  ///< its config.json may turn a part of a head by positions
 };
 
+/// Of local layers that have positions of their own; those of the others were read.
+void read_local_rope(Config& config, ConfigSource& source);
+
 std::span<const Family> families();
 /// Null: unknown.
 const Family* find_family(std::string_view name, bool gguf);

@@ -100,8 +100,9 @@ Tensor Network::hidden(const Tensor& tokens, double dropout) const {
 Tensor Network::encoded(const Tensor& tokens, const Dim& count) const {
   const Tensor positions = Tensor::arange(tokens.dim(1)).unsqueeze(0);
   const Tensor mask = mask_over_all(tokens.dim(1), count);
-  return through_layers(embedded(tokens, positions), positions, 0,
-                        [&](const Heads& all, int64_t) { return over_all(all, mask); });
+  return through_layers(
+      embedded(tokens, positions), positions, 0,
+      [&](const Heads& all, int64_t layer) { return over_all(all, layer, mask); });
 }
 
 Tensor Network::logits(const Tensor& hidden) const {
@@ -128,6 +129,8 @@ Network::Heads Network::heads(const Tensor& x, int64_t i, const Tensor& position
   };
   v = v.contiguous();  // a product of its own, not one in the shape of the cache that it goes to
   if (c.norm_whole_heads) q = normed(q, layer.q_norm), k = normed(k, layer.k_norm);
+  if (c.clip > 0)
+    for (Tensor* t : {&q, &k, &v}) *t = t->clamp(-c.clip, c.clip);
   q = split(q, c.heads, c.head_dim), k = split(k, c.kv_heads, c.head_dim);
   if (!c.norm_whole_heads) q = normed(q, layer.q_norm), k = normed(k, layer.k_norm);
   const bool local = c.is_local(i);
@@ -182,15 +185,17 @@ Tensor softmax_with(const Tensor& sink, const Tensor& scores) {
 
 }  // namespace
 
-double Network::attention_scale() const {
-  return config_.attention_scale != 0 ? config_.attention_scale
-                                      : 1 / std::sqrt(static_cast<double>(config_.head_dim));
+double Network::attention_scale(int64_t layer) const {
+  const double scale = config_.attention_scale != 0
+                           ? config_.attention_scale
+                           : 1 / std::sqrt(static_cast<double>(config_.head_dim));
+  return config_.scale_by_layer ? scale / static_cast<double>(layer + 1) : scale;
 }
 
 /// How much of each key a query takes, of products (.., key heads, group, queries, keys).
 Tensor Network::shares(const Tensor& products, const Tensor& visible, int64_t i) const {
   const Config& c = config_;
-  Tensor scores = products * attention_scale();
+  Tensor scores = products * attention_scale(i);
   if (c.attention_cap > 0) scores = (scores / c.attention_cap).tanh() * c.attention_cap;
   scores = visible.where(scores, -INFINITY);
   const Tensor& sinks = layers_[static_cast<size_t>(i)].sinks;
@@ -251,7 +256,7 @@ Tensor Network::over_itself(const Heads& x, int64_t i, const Dim& rows, double d
   options.dropout = dropout;
   options.grouped_queries = c.heads != c.kv_heads;
   options.window = c.is_local(i) ? c.window : 0;
-  options.scale = attention_scale();
+  options.scale = attention_scale(i);
   const bool plain = c.attention_cap == 0 && !layers_[static_cast<size_t>(i)].sinks.defined();
   const Tensor y = plain ? q.scaled_dot_product_attention(k, v, options)
                          : over_itself_by_scores(q, k, v, i, dropout);
@@ -270,11 +275,11 @@ Tensor Network::mask_over_all(const Dim& length, const Dim& count) const {
   return visible.where(added.permute({2, 0, 1}).unsqueeze(0), -INFINITY);
 }
 
-Tensor Network::over_all(const Heads& x, const Tensor& mask) const {
+Tensor Network::over_all(const Heads& x, int64_t i, const Tensor& mask) const {
   const Dim length = x.q.dim(1);
   AttentionOptions options;
   options.mask = &mask;
-  options.scale = attention_scale();
+  options.scale = attention_scale(i);
   const auto side = [](const Tensor& t) { return t.transpose(1, 2); };
   const Tensor y = side(x.q).scaled_dot_product_attention(side(x.k), side(x.v), options);
   return y.transpose(1, 2).reshape({1, length, config_.heads * config_.value_dim});
@@ -302,6 +307,7 @@ Tensor Network::activated(const Tensor& gate, const Tensor& up) const {
     case Activation::Silu: return gate.silu() * up;
     case Activation::GeluTanh: return gate.gelu(true) * up;
     case Activation::Gelu: return gate.gelu(false) * up;
+    case Activation::Relu: return gate.relu() * up;
     case Activation::GptOss: break;
   }
   constexpr double kSlope = 1.702, kLimit = 7;  // gpt-oss's
