@@ -18,6 +18,14 @@ namespace weft::llm {
 
 namespace {
 
+/// The format of a tensor's file: where adapters were added, numbers are in f32 until they are
+/// written.
+Codec codec_in(const GgufModel& model, const std::string& name) {
+  const GgufTensor* tensor = model.content.find(name);
+  WEFT_CHECK(tensor != nullptr, "a tensor of no file");
+  return tensor->codec;
+}
+
 /// What a GGUF file's tensors are in model.safetensors, each computed when it is written.
 class Translation {
  public:
@@ -67,8 +75,9 @@ class Translation {
     if (family_ == "gpt2" && t.name.find(".attn_norm") == std::string::npos &&
         t.name.starts_with("blk.") && x.ndim() == 2)
       x = x.T();
+    const Codec codec = codec_in(model_, t.name);
     const DType dtype =
-        options_.all || !is_plain(t.codec) ? row(options_.packed).dtype : row(t.codec).dtype;
+        options_.all || !is_plain(codec) ? row(options_.packed).dtype : row(codec).dtype;
     return x.dtype() == dtype ? x : x.cast(dtype);
   }
 
