@@ -107,7 +107,7 @@ TEST_F(LoraTest, PackedWeightsStayPacked) {
 
 /// As their neighbours without adapters, not in f32.
 TEST_F(LoraTest, FoldersOfMergedModelsKeepFormats) {
-  for (const auto [codec, wanted] :
+  for (const auto& [codec, wanted] :
        {std::pair(Codec::BF16, DType::BF16), std::pair(Codec::Q8_0, DType::F16)}) {
     make_model("tiny", codec);
     const Lora lora = random_lora("m.gguf", {"q"});
