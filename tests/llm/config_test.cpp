@@ -110,6 +110,36 @@ TEST(LlmConfig, WindowsOfFilesThatSayNothing) {
   EXPECT_EQ(window("phi3", ""), 0);
 }
 
+TEST(LlmConfig, PositionsOfFilesThatSayNothing) {
+  const auto base = [](std::string_view type, std::string_view more = "") {
+    return read_config(json(more, type)).rope.base;
+  };
+  const char* experts = R"(, "num_local_experts": 4, "num_experts_per_tok": 2)";
+  EXPECT_EQ(base("llama"), 10000);
+  EXPECT_EQ(base("mixtral", experts), 1e6);
+  EXPECT_EQ(base("gemma3_text"), 1e6);
+  EXPECT_EQ(base("olmo3"), 500000);
+  EXPECT_EQ(base("smollm3"), 2e6);
+  const Config gpt_oss = read_config(json(experts, "gpt_oss"));
+  EXPECT_EQ(gpt_oss.rope.base, 150000);
+  EXPECT_EQ(gpt_oss.rope.scaling, Rope::Scaling::Yarn);
+  EXPECT_EQ(gpt_oss.rope.factor, 32);
+  const std::string plain = std::string(experts) + R"(, "rope_scaling": {"rope_type": "default"})";
+  EXPECT_EQ(read_config(json(plain, "gpt_oss")).rope.scaling, Rope::Scaling::None);
+}
+
+TEST(LlmConfig, LayersWithoutPositions) {
+  const auto placed = [](std::string_view more) {
+    const Config c = read_config(json(more, "smollm3"));
+    return std::pair(c.is_placed(0), c.is_placed(1));
+  };
+  EXPECT_EQ(placed(""), std::pair(true, true));
+  EXPECT_EQ(placed(R"(, "no_rope_layer_interval": 2)"), std::pair(true, false));
+  EXPECT_EQ(placed(R"(, "no_rope_layers": [0, 1])"), std::pair(false, true));
+  expect_refused([] { read_config(json(R"(, "no_rope_layers": [1])", "smollm3")); }, "llm.config",
+                 {"no_rope_layers lists 1 layers of 2"});
+}
+
 TEST(LlmConfig, WhichLayersHaveExperts) {
   const auto experts = [](std::string_view type, std::string_view more) {
     const Config c = read_config(json(

@@ -225,7 +225,8 @@ void read_rope(const Family& family, Config& c, ConfigSource& s) {
   Rope& r = c.rope;
   const double part =
       std::min(s.real(key("", "partial_rotary_factor", "|partial_rotary_factor"), 0, 1), 1.0);
-  r.base = s.real(key("rope.freq_base", "rope_theta", "|rope_theta"), 1, 10000);
+  r.base = s.real(key("rope.freq_base", "rope_theta", "|rope_theta"), 1,
+                  s.is_gguf() ? 10000 : family.rope_base);
   read_scaling(c, r, key, s);
   // transformers turns whole heads of most families, whatever config.json says.
   const double turned = family.part_turned ? part : 1;
@@ -341,6 +342,10 @@ Config read(ConfigSource& s) {
 }
 
 }  // namespace
+
+double Config::scale_of_scores() const {
+  return attention_scale != 0 ? attention_scale : 1 / std::sqrt(static_cast<double>(head_dim));
+}
 
 void read_local_rope(Config& c, ConfigSource& s) {
   RopeKeys key(true);

@@ -77,7 +77,8 @@ struct Config {
   Norm norm = Norm::Rms;
   Activation activation = Activation::Silu;
   bool gated = true;        ///< activation(gate) * up; else activation(up)
-  bool post_norms = false;  ///< norms after attention and feed-forward, too
+  bool pre_norms = true;    ///< norms before attention and feed-forward
+  bool post_norms = false;  ///< norms after them
   bool learned_positions = false;
   int64_t first_position = 0;  ///< the row of the first one's
   /// Every token sees all others: texts have embeddings, and none is gone on with. Norms are behind
@@ -85,6 +86,8 @@ struct Config {
   bool encoder = false;
   int64_t distance_buckets = 0;  ///< scores have a summand by key's distance, of so many (T5's)
   double embedding_scale = 1;
+  double residual_scale = 1;  ///< of what each part adds
+  double logit_divisor = 1;
   double norm_offset = 0;                   ///< added to the weights of norms as the file has them
   double attention_scale = 0;               ///< of scores; 0: 1 / sqrt(head_dim)
   bool scale_by_layer = false;              ///< the i-th layer's scores are divided by i + 1
@@ -93,6 +96,7 @@ struct Config {
   bool norm_whole_heads = false;  ///< queries and keys are normalised over all heads at once
   int64_t window = 0;             ///< of local layers
   std::vector<bool> local;        ///< layers that see a window only; empty: none
+  std::vector<bool> unplaced;     ///< layers without rotary positions; empty: none
   Rope rope;                      ///< of global layers
   Rope local_rope;                ///< of local layers
   Experts experts;
@@ -104,6 +108,10 @@ struct Config {
 
   bool is_local(int64_t layer) const {
     return window > 0 && !local.empty() && local[static_cast<size_t>(layer)];
+  }
+  double scale_of_scores() const;
+  bool is_placed(int64_t layer) const {
+    return unplaced.empty() || !unplaced[static_cast<size_t>(layer)];
   }
   bool has_experts(int64_t layer) const {
     return experts.count > 0 &&

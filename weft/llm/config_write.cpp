@@ -74,6 +74,12 @@ void write_scale(const Config& c, ConfigSink& s) {
     s.real({"attention.scale", ""}, c.attention_scale);
     s.boolean({"", "scale_attn_weights"}, false);
   }
+  if (c.family == "granite") {
+    s.real({"embedding_scale", "embedding_multiplier"}, c.embedding_scale);
+    s.real({"residual_scale", "residual_multiplier"}, c.residual_scale);
+    s.real({"attention.scale", "attention_multiplier"}, c.scale_of_scores());
+    s.real({"logit_scale", "logits_scaling"}, c.logit_divisor);
+  }
   if (!any_of(c, {"gemma2", "gemma3"})) return;
   const double size = 1 / (c.attention_scale * c.attention_scale);
   const double whole = std::round(size);
@@ -93,7 +99,8 @@ void write_window(const Config& c, ConfigSink& s) {
   for (const bool local : c.local)
     types.emplace_back(local ? "sliding_attention" : "full_attention");
   s.texts({"", "layer_types"}, types);
-  if (c.family.starts_with("qwen")) s.boolean({"", "use_sliding_window"}, true);
+  if (c.family.starts_with("qwen") || c.family == "smollm3")
+    s.boolean({"", "use_sliding_window"}, true);
 }
 
 void write_pooling(const Config& c, ConfigSink& s) {
@@ -241,6 +248,12 @@ void write_rope(const Config& c, ConfigSink& s) {
   const Rope& r = c.rope;
   if (r.size == 0) return;
   s.integer({"rope.dimension_count", ""}, r.size);
+  if (!c.unplaced.empty()) {
+    std::vector<bool> placed = c.unplaced;
+    placed.flip();
+    s.booleans({"rope.layer_pattern", ""}, placed);
+    s.numbers({"", "no_rope_layers"}, std::vector<double>(placed.begin(), placed.end()));
+  }
   s.real({"rope.freq_base", "rope_theta"}, r.base);
   if (c.latent.kv_rank == 0 && r.size != c.head_dim)
     s.real({"", "partial_rotary_factor"},
@@ -273,6 +286,7 @@ std::string first_name(std::string_view family, std::string_view Family::* kind)
 std::string class_name(std::string_view type) {
   if (type == "gpt2") return "GPT2LMHeadModel";
   if (type == "gemma3_text") return "Gemma3ForCausalLM";
+  if (type == "smollm3") return "SmolLM3ForCausalLM";
   if (type == "bert") return "BertModel";
   if (type == "nomic_bert") return "NomicBertModel";
   std::string name;
@@ -318,12 +332,14 @@ Config with_named_scaling(const Config& c) {
 std::string gguf_architecture(const Config& c) {
   const std::string_view family = c.family == "deepseek3" ? "deepseek2"
                                   : c.family == "roberta" ? "bert"
+                                  : c.family == "olmo3"   ? "olmo2"
                                                           : std::string_view(c.family);
   return first_name(family, &Family::gguf);
 }
 
 std::string json_family(const Config& c) {
   if (c.family == "deepseek2" && c.experts.gate == Experts::Gate::Sigmoid) return "deepseek3";
+  if (c.family == "olmo2" && c.window > 0) return "olmo3";
   if (c.family != "llama") return c.family;
   if (c.experts.count > 0) return "mixtral";
   return c.window > 0 ? "mistral" : "llama";
@@ -352,7 +368,7 @@ std::string json_text(const Config& given, const JsonDetails& details) {
   sink.text({"", "torch_dtype"}, details.dtype);
   sink.boolean({"", "tie_word_embeddings"}, details.tied);
   sink.boolean({"", "attention_bias"}, details.attention_bias);
-  if (c.family == "llama") sink.boolean({"", "mlp_bias"}, details.ffn_bias);
+  if (any_of(c, {"llama", "granite", "smollm3"})) sink.boolean({"", "mlp_bias"}, details.ffn_bias);
   if (c.encoder) sink.integer({"", "type_vocab_size"}, details.token_types);
   sink.tokens({"", "eos_token_id"}, c.end_tokens);
   for (const auto& [key, id] : {std::pair("bos_token_id", details.begin_token),

@@ -14,6 +14,8 @@ namespace {
 // for GGUF from what llama.cpp assumes of files with the same keys.
 
 constexpr int64_t kMost = int64_t{1} << 24;
+constexpr double kOlmo3Base = 500000;
+constexpr Norm kRms = Norm::Rms;
 
 /// In every period of layers all but the last see a window only.
 void local_but_every(Config& c, int64_t period) {
@@ -36,8 +38,8 @@ void mistral(Config& c, ConfigSource& s) {
 }
 
 /// GGUF files with a window say which layers have it; config.json may leave it to the family.
-bool lists_no_local(Config& c, ConfigSource& s) {
-  usual_window(c, s, 4096);
+bool lists_no_local(Config& c, ConfigSource& s, int64_t window = 4096) {
+  usual_window(c, s, window);
   const bool used =
       s.is_gguf() ? !c.local.empty() : s.boolean({"", "use_sliding_window"}).value_or(false);
   if (!used) c.window = 0;
@@ -82,6 +84,57 @@ void olmoe(Config& c, ConfigSource& s) {
   c.norm_whole_heads = true;
   c.clip = s.real({"attention.clamp_kqv", "clip_qkv"}, 0, 0);
   c.experts.normalised = s.boolean({"expert_weights_norm", "norm_topk_prob"}).value_or(false);
+}
+
+/// Norms are behind the parts only (OLMo et al. 2024).
+void norms_behind(Config& c) {
+  c.norm_whole_heads = true;
+  c.pre_norms = false;
+  c.post_norms = true;
+}
+
+/// OLMo 3's local layers, whose positions are not scaled.
+void local_without_scaling(Config& c, ConfigSource& s, double base) {
+  if (c.window == 0) return;
+  local_but_every(c, 4);
+  read_local_rope(c, s);
+  c.local_rope.base = s.real({"", "rope_parameters.sliding_attention.rope_theta"}, 1, base);
+}
+
+/// GGUF files call OLMo 3 so, too.
+void olmo2(Config& c, ConfigSource& s) {
+  norms_behind(c);
+  if (!s.is_gguf()) c.window = 0;
+  local_without_scaling(c, s, c.rope.base);
+}
+
+void olmo3(Config& c, ConfigSource& s) {
+  norms_behind(c);
+  usual_window(c, s, 4096);
+  local_without_scaling(c, s, kOlmo3Base);
+}
+
+/// A llama with scales (Granite Team, IBM 2024).
+void granite(Config& c, ConfigSource& s) {
+  const auto scale = [&](const Key& key, double otherwise) { return s.real(key, 1e-9, otherwise); };
+  c.embedding_scale = scale({"embedding_scale", "embedding_multiplier"}, 1);
+  c.residual_scale = scale({"residual_scale", "residual_multiplier"}, 1);
+  c.attention_scale = scale({"attention.scale", "attention_multiplier"}, s.is_gguf() ? 0 : 1);
+  c.logit_divisor = scale({"logit_scale", "logits_scaling"}, 1);
+  c.window = 0;
+}
+
+/// A llama in which some layers have no positions (Yang et al. 2025, "Rope to Nope").
+void smollm3(Config& c, ConfigSource& s) {
+  const int64_t period = s.integer({"", "no_rope_layer_interval"}, 1, kMost, 4);
+  const std::vector<double> placed = s.numbers({"rope.layer_pattern", "no_rope_layers"});
+  if (!placed.empty() && placed.size() != static_cast<size_t>(c.layers))
+    s.problem(strformat("no_rope_layers lists {} layers of {}", placed.size(), c.layers));
+  for (int64_t i = 0; i < c.layers; ++i) {
+    const auto at = static_cast<size_t>(i);
+    c.unplaced.push_back(at < placed.size() ? placed[at] == 0 : (i + 1) % period == 0);
+  }
+  if (lists_no_local(c, s, 0)) c.local = c.unplaced;
 }
 
 void gemma(Config& c, ConfigSource& s) {
@@ -140,8 +193,19 @@ void gpt2(Config& c, ConfigSource& s) {
       s.boolean({"attention.scale_by_layer", "scale_attn_by_inverse_layer_idx"}).value_or(false);
 }
 
+/// transformers' default where config.json says nothing of positions.
+void usual_gpt_oss_rope(Config& c, ConfigSource& s) {
+  const Key said = {"", "rope_parameters.rope_type|rope_scaling.rope_type|rope_scaling.type"};
+  if (s.is_gguf() || s.text(said) || s.number({"", "rope_parameters.rope_theta"})) return;
+  c.rope.scaling = Rope::Scaling::Yarn;
+  c.rope.factor = 32;
+  c.rope.whole_bounds = false;
+  c.rope.trained_context = 4096;
+}
+
 void gpt_oss(Config& c, ConfigSource& s) {
   usual_window(c, s, 128);
+  usual_gpt_oss_rope(c, s);
   local_but_every(c, 2);
   c.experts.gate = Experts::Gate::SoftmaxOfChosen;
   if (s.real({"", "swiglu_limit"}, 0, 7) != 7 || s.real({"", "swiglu_alpha"}, 0, 1.702) != 1.702)
@@ -241,25 +305,28 @@ void mpnet(Config& c, ConfigSource& s) {
   c.distance_buckets = s.integer({"", "relative_attention_num_buckets"}, 4, 4096, 32);
 }
 
-constexpr Norm kRms = Norm::Rms;
 constexpr Activation kSilu = Activation::Silu, kGelu = Activation::GeluTanh;
 
 constexpr Family kFamilies[] = {
-    // name, GGUF, config.json, pairs, norm and its epsilon, activation, what else
+    // name, GGUF, config.json, pairs, norm and its epsilon, activation, what else, base, parts
     {"llama", "llama", "llama", true, kRms, 1e-6, kSilu, llama},
     {"mistral", "llama|mistral", "mistral", true, kRms, 1e-6, kSilu, mistral},
-    {"mixtral", "llama", "mixtral", true, kRms, 1e-5, kSilu, mixtral},
+    {"mixtral", "llama", "mixtral", true, kRms, 1e-5, kSilu, mixtral, 1e6},
     {"qwen2", "qwen2", "qwen2", false, kRms, 1e-6, kSilu, qwen2},
     {"qwen3", "qwen3", "qwen3", false, kRms, 1e-6, kSilu, qwen2},
     {"qwen2moe", "qwen2moe", "qwen2_moe", false, kRms, 1e-6, kSilu, qwen2_moe},
     {"qwen3moe", "qwen3moe", "qwen3_moe", false, kRms, 1e-6, kSilu, qwen3_moe},
     {"olmoe", "olmoe", "olmoe", false, kRms, 1e-5, kSilu, olmoe},
+    {"olmo2", "olmo2", "olmo2", false, kRms, 1e-5, kSilu, olmo2},
+    {"olmo3", "", "olmo3", false, kRms, 1e-5, kSilu, olmo3, kOlmo3Base},
+    {"granite", "granite", "granite", true, kRms, 1e-6, kSilu, granite},
+    {"smollm3", "smollm3", "smollm3", true, kRms, 1e-6, kSilu, smollm3, 2e6},
     {"gemma", "gemma", "gemma", false, kRms, 1e-6, kGelu, gemma1},
     {"gemma2", "gemma2", "gemma2", false, kRms, 1e-6, kGelu, gemma2},
-    {"gemma3", "gemma3", "gemma3_text", false, kRms, 1e-6, kGelu, gemma3},
-    {"phi3", "phi3", "phi3", false, kRms, 1e-5, kSilu, phi3, true},
+    {"gemma3", "gemma3", "gemma3_text", false, kRms, 1e-6, kGelu, gemma3, 1e6},
+    {"phi3", "phi3", "phi3", false, kRms, 1e-5, kSilu, phi3, 10000, true},
     {"gpt2", "gpt2", "gpt2", false, Norm::Layer, 1e-5, kGelu, gpt2},
-    {"gpt-oss", "gpt-oss", "gpt_oss", false, kRms, 1e-5, Activation::GptOss, gpt_oss},
+    {"gpt-oss", "gpt-oss", "gpt_oss", false, kRms, 1e-5, Activation::GptOss, gpt_oss, 150000},
     {"bert", "bert", "bert", false, Norm::Layer, 1e-12, Activation::Gelu, bert},
     {"roberta", "", "roberta|xlm-roberta", false, Norm::Layer, 1e-12, Activation::Gelu, roberta},
     {"mpnet", "", "mpnet", false, Norm::Layer, 1e-12, Activation::Gelu, mpnet},

@@ -20,6 +20,7 @@ struct Family {
   Activation activation;
   /// Sets what is different; null: nothing. Sizes and positions were read.
   void (*describe)(Config& config, ConfigSource& source);
+  double rope_base = 10000;  ///< where config.json does not say it
   bool part_turned = false;  ///< its config.json may turn a part of a head by positions
 };
 

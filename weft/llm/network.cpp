@@ -62,6 +62,9 @@ void Network::let_go_of_tokens() const {
 
 Tensor Network::through_layers(Tensor x, const Tensor& positions, double dropout,
                                Attend attend) const {
+  const auto part = [&](const Tensor& y) {
+    return config_.residual_scale == 1 ? y : y * config_.residual_scale;
+  };
   for (int64_t i = 0; i < config_.layers; ++i) {
     const Layer& layer = layers_[static_cast<size_t>(i)];
     const Tensor given = normed(x, layer.attention_norm);
@@ -69,11 +72,11 @@ Tensor Network::through_layers(Tensor x, const Tensor& positions, double dropout
         config_.latent.kv_rank > 0 ? latent_heads(given, i, positions) : heads(given, i, positions);
     const Tensor seen = layer.output(attend(all, i));
     // Kept whole: who reads it would else add up what all layers before made, which lives as long.
-    x = (x + normed(seen, layer.attention_post_norm).dropout(dropout)).contiguous();
+    x = (x + part(normed(seen, layer.attention_post_norm)).dropout(dropout)).contiguous();
     const Tensor y = normed(x, layer.ffn_norm);
     const Tensor made = config_.has_experts(i) ? experts(y, layer.experts) : feed_forward(y, layer);
     x = config_.encoder ? normed(y + made, layer.ffn_post_norm)
-                        : x + normed(made, layer.ffn_post_norm).dropout(dropout);
+                        : x + part(normed(made, layer.ffn_post_norm)).dropout(dropout);
     x = x.contiguous();
   }
   return normed(x, output_norm_);
@@ -106,7 +109,8 @@ Tensor Network::encoded(const Tensor& tokens, const Dim& count) const {
 }
 
 Tensor Network::logits(const Tensor& hidden) const {
-  const Tensor y = output_(hidden);
+  Tensor y = output_(hidden);
+  if (config_.logit_divisor != 1) y = y / config_.logit_divisor;
   return config_.logit_cap > 0 ? (y / config_.logit_cap).tanh() * config_.logit_cap : y;
 }
 
@@ -133,8 +137,8 @@ Network::Heads Network::heads(const Tensor& x, int64_t i, const Tensor& position
     for (Tensor* t : {&q, &k, &v}) *t = t->clamp(-c.clip, c.clip);
   q = split(q, c.heads, c.head_dim), k = split(k, c.kv_heads, c.head_dim);
   if (!c.norm_whole_heads) q = normed(q, layer.q_norm), k = normed(k, layer.k_norm);
-  const bool local = c.is_local(i);
-  const RopeTable& table = local ? local_rope_ : rope_;
+  const RopeTable none;
+  const RopeTable& table = !c.is_placed(i) ? none : c.is_local(i) ? local_rope_ : rope_;
   const bool neighbours = c.rope.neighbours;
   return {turned(q, table, positions, neighbours), turned(k, table, positions, neighbours),
           split(v, c.kv_heads, c.value_dim)};
@@ -186,9 +190,7 @@ Tensor softmax_with(const Tensor& sink, const Tensor& scores) {
 }  // namespace
 
 double Network::attention_scale(int64_t layer) const {
-  const double scale = config_.attention_scale != 0
-                           ? config_.attention_scale
-                           : 1 / std::sqrt(static_cast<double>(config_.head_dim));
+  const double scale = config_.scale_of_scores();
   return config_.scale_by_layer ? scale / static_cast<double>(layer + 1) : scale;
 }
 

@@ -55,6 +55,13 @@ CASES = {
     "qwen3_moe_dense": ("Qwen3Moe", SIZES, dict(MOE, head_dim=32, mlp_only_layers=[0, 2])),
     "olmoe_clipped": ("Olmoe", SIZES, dict(num_experts=8, num_experts_per_tok=3, clip_qkv=0.5, norm_topk_prob=True)),
     "olmoe": ("Olmoe", SIZES, dict(num_experts=8, num_experts_per_tok=3)),
+    "olmo2": ("Olmo2", SIZES, dict(attention_bias=True)),
+    "olmo3": ("Olmo3", SIZES, dict(sliding_window=WINDOW, rope_parameters={
+        "full_attention": dict(rope_type="yarn", factor=4.0, rope_theta=500000.0, **SHORT),
+        "sliding_attention": dict(rope_type="default", rope_theta=500000.0)})),
+    "granite": ("Granite", SIZES, dict(embedding_multiplier=3.0, residual_multiplier=0.4, attention_multiplier=0.15, logits_scaling=5.0)),
+    "smollm3": ("SmolLM3", SIZES, dict(no_rope_layers=[1, 0, 1, 0])),
+    "smollm3_window": ("SmolLM3", SIZES, dict(use_sliding_window=True, sliding_window=WINDOW, no_rope_layer_interval=2)),
     "gpt_oss": ("GptOss", SIZES, dict(num_local_experts=4, num_experts_per_tok=2, head_dim=32, sliding_window=WINDOW)),
     "deepseek": ("DeepseekV2", LATENT, dict(q_lora_rank=24)),
     "deepseek_shares": ("DeepseekV2", LATENT, dict(q_lora_rank=24, norm_topk_prob=True)),  # which it does not heed
