@@ -33,6 +33,7 @@ Value make_range(Evaluator& evaluator, const Arguments& a) {
 std::vector<Pair> pairs_of(const Arguments& a, Workspace& work) {
   std::vector<Pair> pairs;
   const auto put = [&](const Value& key, const Value& value) {
+    work.spend_for(pairs.size());
     const auto same = std::find_if(pairs.begin(), pairs.end(),
                                    [&](const Pair& p) { return equal(p.key, key, work); });
     same == pairs.end() ? pairs.push_back({key, value}) : void(same->value = value);

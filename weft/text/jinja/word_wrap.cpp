@@ -31,6 +31,7 @@ class Wrapper {
 
   std::vector<std::string> lines(std::string_view text) {
     work_.spend_for(text.size() * 64);
+    work_.require(text.size() * sizeof(std::string));
     split(text);
     std::vector<std::string> all;
     for (size_t at = 0; at < chunks_.size();) {
