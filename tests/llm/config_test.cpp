@@ -128,6 +128,17 @@ TEST(LlmConfig, PositionsOfFilesThatSayNothing) {
   EXPECT_EQ(read_config(json(plain, "gpt_oss")).rope.scaling, Rope::Scaling::None);
 }
 
+TEST(LlmConfig, PartsOfHeads) {
+  const auto turned = [](std::string_view type, std::string_view more = "") {
+    return read_config(json(more, type)).rope.size;
+  };
+  EXPECT_EQ(turned("stablelm"), 4);
+  EXPECT_EQ(turned("nemotron"), 8);
+  EXPECT_EQ(turned("nemotron", R"(, "partial_rotary_factor": 1.0)"), 16);
+  EXPECT_EQ(turned("phi3", R"(, "partial_rotary_factor": 0.75)"), 12);
+  EXPECT_EQ(turned("llama", R"(, "partial_rotary_factor": 0.5)"), 16);
+}
+
 TEST(LlmConfig, LayersWithoutPositions) {
   const auto placed = [](std::string_view more) {
     const Config c = read_config(json(more, "smollm3"));
@@ -167,6 +178,8 @@ TEST(LlmConfig, RefusesWhatItDoesNotCompute) {
   refused("gemma3_text",
           R"(, "rope_parameters": {"sliding_attention": {"rope_type": "spiral", "factor": 2.0}})",
           "rope scaling 'spiral' is not supported");
+  refused("stablelm", R"(, "use_parallel_residual": true)", "use_parallel_residual is not");
+  refused("stablelm", R"(, "qk_layernorm": true)", "qk_layernorm is not supported");
   refused("gpt_oss", R"(, "num_local_experts": 4, "num_experts_per_tok": 2, "swiglu_limit": 1.0)",
           "swiglu_limit");
 }

@@ -26,6 +26,7 @@ constexpr NamedActivation kActivations[] = {
     {"swiglu", Activation::Silu},        {"gelu", Activation::Gelu},
     {"gelu_new", Activation::GeluTanh},  {"gelu_pytorch_tanh", Activation::GeluTanh},
     {"gelu_fast", Activation::GeluTanh}, {"relu", Activation::Relu},
+    {"relu2", Activation::Relu2},
 };
 
 void read_sizes(Config& c, ConfigSource& s) {
@@ -42,7 +43,7 @@ void read_sizes(Config& c, ConfigSource& s) {
       s.integer({"context_length", "max_position_embeddings|n_positions"}, 1, kMostContext, {});
   c.norm_epsilon = s.real(
       {c.norm == Norm::Rms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon",
-       "rms_norm_eps|layer_norm_epsilon|layer_norm_eps"},
+       "rms_norm_eps|layer_norm_epsilon|layer_norm_eps|norm_eps"},
       0, c.norm_epsilon);
   c.attention_cap = s.real({"attn_logit_softcapping", "attn_logit_softcapping"}, 0, 0);
   c.logit_cap = s.real({"final_logit_softcapping", "final_logit_softcapping"}, 0, 0);
@@ -223,13 +224,15 @@ void read_divisors(Rope& r, double part, RopeKeys& key, ConfigSource& s) {
 void read_rope(const Family& family, Config& c, ConfigSource& s) {
   RopeKeys key(false);
   Rope& r = c.rope;
-  const double part =
-      std::min(s.real(key("", "partial_rotary_factor", "|partial_rotary_factor"), 0, 1), 1.0);
+  const bool heeded = family.part_turned != 0;
+  const double part = std::min(s.real(key("", "partial_rotary_factor", "|partial_rotary_factor"), 0,
+                                      heeded ? family.part_turned : 1),
+                               1.0);
   r.base = s.real(key("rope.freq_base", "rope_theta", "|rope_theta"), 1,
                   s.is_gguf() ? 10000 : family.rope_base);
   read_scaling(c, r, key, s);
   // transformers turns whole heads of most families, whatever config.json says.
-  const double turned = family.part_turned ? part : 1;
+  const double turned = heeded ? part : 1;
   r.size = s.integer({"rope.dimension_count", ""}, 2, kMostSize,
                      static_cast<int64_t>(static_cast<double>(c.head_dim) * turned));
   using Scaling = Rope::Scaling;
@@ -321,7 +324,8 @@ Config read(ConfigSource& s) {
   c.norm = family->norm;
   if (!s.is_gguf()) c.norm_epsilon = family->epsilon;
   c.activation = family->activation;
-  c.rope.neighbours = family->neighbours && s.is_gguf();
+  c.rope.neighbours = family->pairs == Pairs::Neighbours ||
+                      (family->pairs == Pairs::NeighboursInGguf && s.is_gguf());
   c.name = s.text({".general.name", "_name_or_path"}).value_or("");
   read_sizes(c, s);
   read_activation(c, s);

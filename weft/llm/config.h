@@ -13,8 +13,9 @@
 namespace weft::llm {
 
 enum class Norm : uint8_t { Rms, Layer };
-/// GptOss: gated, clamped at a limit, with the sigmoid of 1.702 gate and up plus 1.
-enum class Activation : uint8_t { Silu, GeluTanh, Gelu, Relu, GptOss };
+/// Relu2: the square of relu. GptOss: gated, clamped at a limit, with the sigmoid of 1.702 gate and
+/// up plus 1.
+enum class Activation : uint8_t { Silu, GeluTanh, Gelu, Relu, Relu2, GptOss };
 
 /// A frequency with this divisor does not turn in any context (llama.cpp's number).
 constexpr double kStill = 1e30;

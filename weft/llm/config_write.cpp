@@ -31,10 +31,11 @@ void write_activation(const Config& c, ConfigSink& s) {
   const char* key = c.family == "gpt2"                ? "activation_function"
                     : any_of(c, {"gemma2", "gemma3"}) ? "hidden_activation"
                                                       : "hidden_act";
-  s.text({"", key}, c.activation == Activation::Silu   ? "silu"
-                    : c.activation == Activation::Gelu ? "gelu"
-                    : c.activation == Activation::Relu ? "relu"
-                                                       : "gelu_pytorch_tanh");
+  s.text({"", key}, c.activation == Activation::Silu    ? "silu"
+                    : c.activation == Activation::Gelu  ? "gelu"
+                    : c.activation == Activation::Relu  ? "relu"
+                    : c.activation == Activation::Relu2 ? "relu2"
+                                                        : "gelu_pytorch_tanh");
 }
 
 void write_sizes(const Config& c, ConfigSink& s) {
@@ -57,9 +58,10 @@ void write_sizes(const Config& c, ConfigSink& s) {
   if (c.encoder) s.boolean({"attention.causal", ""}, false);
   s.integer(key("", "intermediate_size", "n_inner"), only_experts ? c.experts.ffn : c.ffn);
   s.integer({"feed_forward_length", ""}, c.ffn);
-  s.real(c.norm == Norm::Rms ? Key{"attention.layer_norm_rms_epsilon", "rms_norm_eps"}
-         : c.encoder         ? Key{"attention.layer_norm_epsilon", "layer_norm_eps"}
-                             : Key{"attention.layer_norm_epsilon", "layer_norm_epsilon"},
+  s.real(c.norm == Norm::Rms      ? Key{"attention.layer_norm_rms_epsilon", "rms_norm_eps"}
+         : gpt2                   ? Key{"attention.layer_norm_epsilon", "layer_norm_epsilon"}
+         : c.family == "nemotron" ? Key{"attention.layer_norm_epsilon", "norm_eps"}
+                                  : Key{"attention.layer_norm_epsilon", "layer_norm_eps"},
          c.norm_epsilon);
   write_cap("attn_logit_softcapping", c.attention_cap, c, s);
   write_cap("final_logit_softcapping", c.logit_cap, c, s);
@@ -287,6 +289,8 @@ std::string class_name(std::string_view type) {
   if (type == "gpt2") return "GPT2LMHeadModel";
   if (type == "gemma3_text") return "Gemma3ForCausalLM";
   if (type == "smollm3") return "SmolLM3ForCausalLM";
+  if (type == "ernie4_5") return "Ernie4_5ForCausalLM";
+  if (type == "stablelm") return "StableLmForCausalLM";
   if (type == "bert") return "BertModel";
   if (type == "nomic_bert") return "NomicBertModel";
   std::string name;
@@ -368,7 +372,10 @@ std::string json_text(const Config& given, const JsonDetails& details) {
   sink.text({"", "torch_dtype"}, details.dtype);
   sink.boolean({"", "tie_word_embeddings"}, details.tied);
   sink.boolean({"", "attention_bias"}, details.attention_bias);
-  if (any_of(c, {"llama", "granite", "smollm3"})) sink.boolean({"", "mlp_bias"}, details.ffn_bias);
+  if (c.family == "stablelm") sink.boolean({"", "use_qkv_bias"}, details.attention_bias);
+  if (c.family == "ernie4.5") sink.boolean({"", "use_bias"}, details.attention_bias);
+  if (any_of(c, {"llama", "granite", "smollm3", "arcee", "nemotron"}))
+    sink.boolean({"", "mlp_bias"}, details.ffn_bias);
   if (c.encoder) sink.integer({"", "type_vocab_size"}, details.token_types);
   sink.tokens({"", "eos_token_id"}, c.end_tokens);
   for (const auto& [key, id] : {std::pair("bos_token_id", details.begin_token),

@@ -137,6 +137,18 @@ void smollm3(Config& c, ConfigSource& s) {
   if (lists_no_local(c, s, 0)) c.local = c.unplaced;
 }
 
+void not_gated(Config& c, ConfigSource&) { c.gated = false; }
+
+void stablelm(Config&, ConfigSource& s) {
+  for (const char* key : {"use_parallel_residual", "qk_layernorm"})
+    if (s.boolean({"", key}).value_or(false)) s.problem(strformat("{} is not supported", key));
+}
+
+void nemotron(Config& c, ConfigSource& s) {
+  c.gated = false;
+  c.norm_offset = s.is_gguf() ? 0 : 1;  // GGUF files have the sum
+}
+
 void gemma(Config& c, ConfigSource& s) {
   c.embedding_scale = std::sqrt(static_cast<double>(c.dim));
   c.norm_offset = s.is_gguf() ? 0 : 1;  // GGUF files have the sum
@@ -305,34 +317,41 @@ void mpnet(Config& c, ConfigSource& s) {
   c.distance_buckets = s.integer({"", "relative_attention_num_buckets"}, 4, 4096, 32);
 }
 
+constexpr Pairs kHalves = Pairs::Halves, kGgufPairs = Pairs::NeighboursInGguf,
+                kPairs = Pairs::Neighbours;
 constexpr Activation kSilu = Activation::Silu, kGelu = Activation::GeluTanh;
 
 constexpr Family kFamilies[] = {
     // name, GGUF, config.json, pairs, norm and its epsilon, activation, what else, base, parts
-    {"llama", "llama", "llama", true, kRms, 1e-6, kSilu, llama},
-    {"mistral", "llama|mistral", "mistral", true, kRms, 1e-6, kSilu, mistral},
-    {"mixtral", "llama", "mixtral", true, kRms, 1e-5, kSilu, mixtral, 1e6},
-    {"qwen2", "qwen2", "qwen2", false, kRms, 1e-6, kSilu, qwen2},
-    {"qwen3", "qwen3", "qwen3", false, kRms, 1e-6, kSilu, qwen2},
-    {"qwen2moe", "qwen2moe", "qwen2_moe", false, kRms, 1e-6, kSilu, qwen2_moe},
-    {"qwen3moe", "qwen3moe", "qwen3_moe", false, kRms, 1e-6, kSilu, qwen3_moe},
-    {"olmoe", "olmoe", "olmoe", false, kRms, 1e-5, kSilu, olmoe},
-    {"olmo2", "olmo2", "olmo2", false, kRms, 1e-5, kSilu, olmo2},
-    {"olmo3", "", "olmo3", false, kRms, 1e-5, kSilu, olmo3, kOlmo3Base},
-    {"granite", "granite", "granite", true, kRms, 1e-6, kSilu, granite},
-    {"smollm3", "smollm3", "smollm3", true, kRms, 1e-6, kSilu, smollm3, 2e6},
-    {"gemma", "gemma", "gemma", false, kRms, 1e-6, kGelu, gemma1},
-    {"gemma2", "gemma2", "gemma2", false, kRms, 1e-6, kGelu, gemma2},
-    {"gemma3", "gemma3", "gemma3_text", false, kRms, 1e-6, kGelu, gemma3, 1e6},
-    {"phi3", "phi3", "phi3", false, kRms, 1e-5, kSilu, phi3, 10000, true},
-    {"gpt2", "gpt2", "gpt2", false, Norm::Layer, 1e-5, kGelu, gpt2},
-    {"gpt-oss", "gpt-oss", "gpt_oss", false, kRms, 1e-5, Activation::GptOss, gpt_oss, 150000},
-    {"bert", "bert", "bert", false, Norm::Layer, 1e-12, Activation::Gelu, bert},
-    {"roberta", "", "roberta|xlm-roberta", false, Norm::Layer, 1e-12, Activation::Gelu, roberta},
-    {"mpnet", "", "mpnet", false, Norm::Layer, 1e-12, Activation::Gelu, mpnet},
-    {"nomic-bert", "nomic-bert", "nomic_bert", false, Norm::Layer, 1e-12, kSilu, nomic_bert},
-    {"deepseek2", "deepseek2", "deepseek_v2", true, kRms, 1e-6, kSilu, deepseek2},
-    {"deepseek3", "", "deepseek_v3", true, kRms, 1e-6, kSilu, deepseek3},
+    {"llama", "llama", "llama", kGgufPairs, kRms, 1e-6, kSilu, llama},
+    {"mistral", "llama|mistral", "mistral", kGgufPairs, kRms, 1e-6, kSilu, mistral},
+    {"mixtral", "llama", "mixtral", kGgufPairs, kRms, 1e-5, kSilu, mixtral, 1e6},
+    {"qwen2", "qwen2", "qwen2", kHalves, kRms, 1e-6, kSilu, qwen2},
+    {"qwen3", "qwen3", "qwen3", kHalves, kRms, 1e-6, kSilu, qwen2},
+    {"qwen2moe", "qwen2moe", "qwen2_moe", kHalves, kRms, 1e-6, kSilu, qwen2_moe},
+    {"qwen3moe", "qwen3moe", "qwen3_moe", kHalves, kRms, 1e-6, kSilu, qwen3_moe},
+    {"olmoe", "olmoe", "olmoe", kHalves, kRms, 1e-5, kSilu, olmoe},
+    {"olmo2", "olmo2", "olmo2", kHalves, kRms, 1e-5, kSilu, olmo2},
+    {"olmo3", "", "olmo3", kHalves, kRms, 1e-5, kSilu, olmo3, kOlmo3Base},
+    {"granite", "granite", "granite", kGgufPairs, kRms, 1e-6, kSilu, granite},
+    {"smollm3", "smollm3", "smollm3", kGgufPairs, kRms, 1e-6, kSilu, smollm3, 2e6},
+    {"arcee", "arcee", "arcee", kGgufPairs, kRms, 1e-5, Activation::Relu2, not_gated},
+    {"ernie4.5", "ernie4_5", "ernie4_5", kPairs, kRms, 1e-5, kSilu, nullptr},
+    {"stablelm", "stablelm", "stablelm", kHalves, Norm::Layer, 1e-5, kSilu, stablelm, 10000, 0.25},
+    {"nemotron", "nemotron", "nemotron", kHalves, Norm::Layer, 1e-5, Activation::Relu2, nemotron,
+     10000, 0.5},
+    {"gemma", "gemma", "gemma", kHalves, kRms, 1e-6, kGelu, gemma1},
+    {"gemma2", "gemma2", "gemma2", kHalves, kRms, 1e-6, kGelu, gemma2},
+    {"gemma3", "gemma3", "gemma3_text", kHalves, kRms, 1e-6, kGelu, gemma3, 1e6},
+    {"phi3", "phi3", "phi3", kHalves, kRms, 1e-5, kSilu, phi3, 10000, 1},
+    {"gpt2", "gpt2", "gpt2", kHalves, Norm::Layer, 1e-5, kGelu, gpt2},
+    {"gpt-oss", "gpt-oss", "gpt_oss", kHalves, kRms, 1e-5, Activation::GptOss, gpt_oss, 150000},
+    {"bert", "bert", "bert", kHalves, Norm::Layer, 1e-12, Activation::Gelu, bert},
+    {"roberta", "", "roberta|xlm-roberta", kHalves, Norm::Layer, 1e-12, Activation::Gelu, roberta},
+    {"mpnet", "", "mpnet", kHalves, Norm::Layer, 1e-12, Activation::Gelu, mpnet},
+    {"nomic-bert", "nomic-bert", "nomic_bert", kHalves, Norm::Layer, 1e-12, kSilu, nomic_bert},
+    {"deepseek2", "deepseek2", "deepseek_v2", kPairs, kRms, 1e-6, kSilu, deepseek2},
+    {"deepseek3", "", "deepseek_v3", kPairs, kRms, 1e-6, kSilu, deepseek3},
 };
 
 bool lists(std::string_view alternatives, std::string_view name) {

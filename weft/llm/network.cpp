@@ -310,6 +310,7 @@ Tensor Network::activated(const Tensor& gate, const Tensor& up) const {
     case Activation::GeluTanh: return gate.gelu(true) * up;
     case Activation::Gelu: return gate.gelu(false) * up;
     case Activation::Relu: return gate.relu() * up;
+    case Activation::Relu2: return gate.relu().square() * up;
     case Activation::GptOss: break;
   }
   constexpr double kSlope = 1.702, kLimit = 7;  // gpt-oss's

@@ -71,7 +71,8 @@ class Translation {
     if (has_pair_order(family_))
       if (const int64_t heads = heads_of(t.name, config_)) x = in_half_order(x, heads);
     if (t.name.find("ffn_gate_inp_shexp") != std::string::npos) x = x.reshape({1, x.numel()});
-    if (family_.starts_with("gemma") && t.name.ends_with("norm.weight")) x = x - 1.0F;
+    const bool offset = family_.starts_with("gemma") || family_ == "nemotron";
+    if (offset && t.name.ends_with("norm.weight")) x = x - 1.0F;
     if (family_ == "gpt2" && t.name.find(".attn_norm") == std::string::npos &&
         t.name.starts_with("blk.") && x.ndim() == 2)
       x = x.T();

@@ -62,6 +62,10 @@ CASES = {
     "granite": ("Granite", SIZES, dict(embedding_multiplier=3.0, residual_multiplier=0.4, attention_multiplier=0.15, logits_scaling=5.0)),
     "smollm3": ("SmolLM3", SIZES, dict(no_rope_layers=[1, 0, 1, 0])),
     "smollm3_window": ("SmolLM3", SIZES, dict(use_sliding_window=True, sliding_window=WINDOW, no_rope_layer_interval=2)),
+    "arcee": ("Arcee", SIZES, dict(mlp_bias=True)),
+    "ernie4_5": ("Ernie4_5", SIZES, dict(head_dim=32, use_bias=True)),
+    "stablelm": ("StableLm", SIZES, dict(use_qkv_bias=True)),
+    "nemotron": ("Nemotron", SIZES, dict(head_dim=32, attention_bias=True)),
     "gpt_oss": ("GptOss", SIZES, dict(num_local_experts=4, num_experts_per_tok=2, head_dim=32, sliding_window=WINDOW)),
     "deepseek": ("DeepseekV2", LATENT, dict(q_lora_rank=24)),
     "deepseek_shares": ("DeepseekV2", LATENT, dict(q_lora_rank=24, norm_topk_prob=True)),  # which it does not heed
