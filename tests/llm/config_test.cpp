@@ -96,19 +96,90 @@ TEST(LlmConfig, WhatFamiliesHaveWhereFilesSayNothing) {
   EXPECT_EQ(read_config(json(R"(, "attn_logit_softcapping": null)", "gemma2")).attention_cap, 0);
 }
 
+TEST(LlmConfig, WindowsOfFilesThatSayNothing) {
+  const auto window = [](std::string_view type, std::string_view more) {
+    return read_config(json(more, type)).window;
+  };
+  EXPECT_EQ(window("mistral", ""), 4096);
+  EXPECT_EQ(window("mistral", R"(, "sliding_window": null)"), 0);
+  EXPECT_EQ(window("gemma2", ""), 4096);
+  EXPECT_EQ(window("gemma3_text", ""), 4096);
+  EXPECT_EQ(window("gpt_oss", R"(, "num_local_experts": 4, "num_experts_per_tok": 2)"), 128);
+  EXPECT_EQ(window("qwen2", R"(, "use_sliding_window": true)"), 4096);
+  EXPECT_EQ(window("qwen2", ""), 0);
+  EXPECT_EQ(window("phi3", ""), 0);
+}
+
+TEST(LlmConfig, PositionsOfFilesThatSayNothing) {
+  const auto base = [](std::string_view type, std::string_view more = "") {
+    return read_config(json(more, type)).rope.base;
+  };
+  const char* experts = R"(, "num_local_experts": 4, "num_experts_per_tok": 2)";
+  EXPECT_EQ(base("llama"), 10000);
+  EXPECT_EQ(base("mixtral", experts), 1e6);
+  EXPECT_EQ(base("gemma3_text"), 1e6);
+  EXPECT_EQ(base("olmo3"), 500000);
+  EXPECT_EQ(base("smollm3"), 2e6);
+  const Config gpt_oss = read_config(json(experts, "gpt_oss"));
+  EXPECT_EQ(gpt_oss.rope.base, 150000);
+  EXPECT_EQ(gpt_oss.rope.scaling, Rope::Scaling::Yarn);
+  EXPECT_EQ(gpt_oss.rope.factor, 32);
+  const std::string plain = std::string(experts) + R"(, "rope_scaling": {"rope_type": "default"})";
+  EXPECT_EQ(read_config(json(plain, "gpt_oss")).rope.scaling, Rope::Scaling::None);
+}
+
+TEST(LlmConfig, PartsOfHeads) {
+  const auto turned = [](std::string_view type, std::string_view more = "") {
+    return read_config(json(more, type)).rope.size;
+  };
+  EXPECT_EQ(turned("stablelm"), 4);
+  EXPECT_EQ(turned("nemotron"), 8);
+  EXPECT_EQ(turned("nemotron", R"(, "partial_rotary_factor": 1.0)"), 16);
+  EXPECT_EQ(turned("phi3", R"(, "partial_rotary_factor": 0.75)"), 12);
+  EXPECT_EQ(turned("llama", R"(, "partial_rotary_factor": 0.5)"), 16);
+}
+
+TEST(LlmConfig, LayersWithoutPositions) {
+  const auto placed = [](std::string_view more) {
+    const Config c = read_config(json(more, "smollm3"));
+    return std::pair(c.is_placed(0), c.is_placed(1));
+  };
+  EXPECT_EQ(placed(""), std::pair(true, true));
+  EXPECT_EQ(placed(R"(, "no_rope_layer_interval": 2)"), std::pair(true, false));
+  EXPECT_EQ(placed(R"(, "no_rope_layers": [0, 1])"), std::pair(false, true));
+  expect_refused([] { read_config(json(R"(, "no_rope_layers": [1])", "smollm3")); }, "llm.config",
+                 {"no_rope_layers lists 1 layers of 2"});
+}
+
+TEST(LlmConfig, WhichLayersHaveExperts) {
+  const auto experts = [](std::string_view type, std::string_view more) {
+    const Config c = read_config(json(
+        std::string(R"(, "num_experts": 4, "num_experts_per_tok": 2)") + std::string(more), type));
+    return std::pair(c.has_experts(0), c.has_experts(1));
+  };
+  EXPECT_EQ(experts("qwen3_moe", ""), std::pair(true, true));
+  EXPECT_EQ(experts("qwen3_moe", R"(, "mlp_only_layers": [0])"), std::pair(false, true));
+  EXPECT_EQ(experts("qwen2_moe", R"(, "mlp_only_layers": [1, 7])"), std::pair(true, false));
+  EXPECT_EQ(experts("qwen2_moe", R"(, "decoder_sparse_step": 2)"), std::pair(false, true));
+  EXPECT_EQ(experts("qwen2_moe", R"(, "decoder_sparse_step": 2, "mlp_only_layers": [1])"),
+            std::pair(false, false));
+}
+
 /// What would be computed as something else.
 TEST(LlmConfig, RefusesWhatItDoesNotCompute) {
   const auto refused = [](std::string_view type, std::string_view more, std::string_view why) {
     expect_refused([&] { read_config(json(more, type)); }, "llm.config", {why});
   };
-  refused("llama", R"(, "hidden_act": "relu")", "the activation 'relu' is not supported");
-  refused("llama", R"(, "partial_rotary_factor": 0.5)", "turns whole heads");
-  refused("olmoe", R"(, "num_experts": 4, "num_experts_per_tok": 2, "clip_qkv": 8.0)", "clip_qkv");
+  refused("llama", R"(, "hidden_act": "mish")", "the activation 'mish' is not supported");
+  refused("llama",
+          R"(, "rope_scaling": {"rope_type": "linear", "factor": 2, "partial_rotary_factor": 0.5})",
+          "turns whole heads");
   refused("gemma3_text", R"(, "use_bidirectional_attention": true)", "see those behind them");
   refused("gemma3_text",
-          R"(, "rope_parameters": {"sliding_attention": {"rope_type": "linear", "factor": 2.0}})",
-          "rope scaling 'linear' of local layers");
-  refused("gpt2", R"(, "scale_attn_weights": false)", "scale_attn_weights");
+          R"(, "rope_parameters": {"sliding_attention": {"rope_type": "spiral", "factor": 2.0}})",
+          "rope scaling 'spiral' is not supported");
+  refused("stablelm", R"(, "use_parallel_residual": true)", "use_parallel_residual is not");
+  refused("stablelm", R"(, "qk_layernorm": true)", "qk_layernorm is not supported");
   refused("gpt_oss", R"(, "num_local_experts": 4, "num_experts_per_tok": 2, "swiglu_limit": 1.0)",
           "swiglu_limit");
 }

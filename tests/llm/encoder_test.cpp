@@ -69,7 +69,7 @@ TEST_F(Encoders, DescriptionsOfWhatTheyCannotBe) {
   const auto refused = [](std::string_view type, std::string_view more, std::string_view part) {
     expect_refused("llm.config", part, [&] { (void)read_config(json(type, more)); });
   };
-  refused("bert", R"(, "hidden_act": "relu")", "the activation 'relu' is not supported");
+  refused("bert", R"(, "hidden_act": "mish")", "the activation 'mish' is not supported");
   refused("bert", R"(, "position_embedding_type": "relative_key")", "'relative_key', not absolute");
   refused("bert", R"(, "is_decoder": true)", "tokens do not see those behind them");
   refused("bert", R"(, "is_decoder": 1)", "is_decoder is neither true nor false");

@@ -6,6 +6,7 @@
 
 #include "tests/io/scratch_dir.h"
 #include "weft/base/file.h"
+#include "weft/io/safetensors.h"
 #include "weft/llm/convert.h"
 #include "weft/llm/model.h"
 #include "weft/llm/model_file.h"
@@ -102,6 +103,19 @@ TEST_F(LoraTest, PackedWeightsStayPacked) {
   EXPECT_TRUE(std::ranges::equal(same.find("blk.0.attn_k.weight")->bytes,
                                  model.content.find("blk.0.attn_k.weight")->bytes));
   EXPECT_LT(off(logits("same.gguf"), adapted), 0.05F);
+}
+
+/// As their neighbours without adapters, not in f32.
+TEST_F(LoraTest, FoldersOfMergedModelsKeepFormats) {
+  for (const auto& [codec, wanted] :
+       {std::pair(Codec::BF16, DType::BF16), std::pair(Codec::Q8_0, DType::F16)}) {
+    make_model("tiny", codec);
+    const Lora lora = random_lora("m.gguf", {"q"});
+    save_folder(at("folder"), merged(load_gguf(at("m.gguf")), lora), {}, kQuietly);
+    const SafetensorsContent made = read_safetensors(at("folder/model.safetensors"));
+    for (const char* part : {"q_proj", "k_proj"})
+      EXPECT_EQ(made.find(strformat("model.layers.0.self_attn.{}.weight", part))->dtype, wanted);
+  }
 }
 
 TEST_F(LoraTest, NewOnesChangeNothing) {

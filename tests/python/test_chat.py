@@ -48,9 +48,9 @@ class RandomTemplate:
     filters = ["trim", "upper", "title", "length", "first", "last", "join(',')", "list", "string", "int", "float",
                "sort", "unique|list", "reverse|list", "tojson", "tojson(indent=2)", "default('D')", "items|list",
                "map('string')|list", "select|list", "sum", "max", "replace('a', 'b')", "round", "dictsort",
-               "map(attribute='role')|list", "selectattr('role')|list"]
+               "map(attribute='role')|list", "selectattr('role')|list", "groupby('k')|list", "wordwrap(4)", "sort(attribute='k,v')"]
     tests = ["defined", "undefined", "none", "string", "mapping", "iterable", "number", "integer", "boolean",
-             "divisibleby(3)", "eq(7)", "in([7, 'a'])"]
+             "divisibleby(3)", "even", "eq(7)", "in([7, 'a'])"]
     methods = ["strip()", "split()", "split('l')", "get('a')", "startswith('H')", "find('o')", "role", "index"]
     operators = ["+", "-", "*", "//", "~", "==", "<", ">=", "in", "not in", "and", "or"]
     spaces = ["", " ", "\n", "  \n  ", "text", "\n\n", "é"]

@@ -122,6 +122,56 @@ TEST(JinjaTemplate, HasTheFiltersAndMethods) {
   for (const auto& [source, want] : kPairs) EXPECT_EQ(value(source), want) << source;
 }
 
+TEST(JinjaTemplate, GroupsSortsAndWraps) {
+  constexpr Pair kPairs[] = {
+      {"nest | groupby('k')",
+       "[(1, [{'k': 1, 'v': 'B'}, {'k': 1, 'v': 'c'}]), (2, [{'k': 2, 'v': 'a'}])]"},
+      {"(nest + [{'v': 'b'}]) | groupby('v') | map(attribute='grouper') | join", "aBc"},
+      {"(nest + [{'v': 'b'}]) | groupby('v', case_sensitive=true) | map(attribute='list') | "
+       "map('length') | join",
+       "1111"},
+      {"(nest + [{}]) | groupby('k', default=0) | map('first') | join(',')", "0,1,2"},
+      {"(nest | groupby('k'))[0].list | map(attribute='v') | join", "Bc"},
+      {"(1, [2]).grouper is defined", "False"},
+      {"nest | sort(attribute='k,v', reverse=true) | map(attribute='v') | join", "acB"},
+      {"[{}, {}] | sort(attribute='k')", "[{}, {}]"},
+      {"'a well-known self-made x--y word' | wordwrap(8)",
+       "a well-\nknown\nself-\nmade x--\ny word"},
+      {"'a well-known self-made x--y word' | wordwrap(8, break_on_hyphens=false, wrapstring='/')",
+       "a well-k/nown sel/f-made/x--y/word"},
+      {"'日本語日本語\n\nq' | wordwrap(4)", "日本語日\n本語\n\nq"},
+      {"'abcdefgh ij' | wordwrap(3, false)", "abcdefgh\nij"},
+      {"'abcd efghijkl' | wordwrap(5) | tojson", "\"abcd \\nefghi\\njkl\""},
+      {"'<a>' | forceescape", "&lt;a&gt;"},
+      {"('{\"a\": [1, null]}' | fromjson).a", "[1, None]"},
+      {"2.5 is even or 3.0 is even or 4.5 is divisibleby(1.5)", "True"},
+      {"'aB'.islower() ~ 'AB 1'.isupper() ~ '1²'.isnumeric() ~ 'é'.isascii()",
+       "FalseTrueTrueFalse"},
+      {"'%(a)s %(b)03d' % {'a': 'x', 'b': 7} ~ '%s' % [1] ~ 'q' % [1]", "x 007[1]q"},
+      {"'{a[0]}{b.c}{0[k][1]}'.format({'k': [1, 2]}, a=[7], b={'c': 8})", "782"},
+      {"dict.fromkeys(['a', 'b'], 0) ~ dict.fromkeys('xy')",
+       "{'a': 0, 'b': 0}{'x': None, 'y': None}"},
+  };
+  for (const auto& [source, want] : kPairs) EXPECT_EQ(value(source), want) << source;
+}
+
+TEST(JinjaTemplate, HasStateInCyclersJoinersAndLoops) {
+  constexpr Pair kPairs[] = {
+      {"{% set c = cycler('a', 'b') %}{{ c.next() }}{{ c.next() }}{{ c.next() }}{{ c.current }}{% "
+       "set x = c.reset() %}{{ c.current }}",
+       "ababa"},
+      {"{% set j = joiner(' | ') %}{% for x in l %}{{ j() }}{{ x }}{% endfor %}", "3 | 1 | 2"},
+      {"{% for x in [1, 1, 2, 1] %}{{ x if loop.changed(x) }},{% endfor %}", "1,,2,1,"},
+      {"{% for x in [[1, [2, 3]], 4] recursive %}{{ loop.depth }}{{ '(' ~ loop(x) ~ ')' if x is "
+       "not "
+       "number else x }}{% endfor %}",
+       "1(212(3233))14"},
+      {"{% for x in [[[]], []] if x != 1 recursive %}<{{ loop(x) }}>{% else %}e{% endfor %}",
+       "<<e>><e>"},
+  };
+  for (const auto& [source, want] : kPairs) EXPECT_EQ(render(source), want) << source;
+}
+
 TEST(JinjaTemplate, RunsStatements) {
   constexpr Pair kPairs[] = {
       {"{% for x in l if x > 1 %}{{ loop.index }}{{ x }}{{ loop.last }} {% else %}none{% endfor %}",
@@ -178,6 +228,7 @@ TEST(JinjaTemplate, TellsTheTime) {
   RenderOptions options;
   options.now = 1700000000;
   EXPECT_EQ(render("{{ strftime_now('%Y %b') }}", options), "2023 Nov");
+  EXPECT_EQ(render("{{ strftime_now('%Z%z|%f|%%f %Y%') }}", options), "|000000|%f 2023%");
 }
 
 std::string error(std::string_view source, const RenderOptions& options = {}) {
@@ -200,7 +251,6 @@ TEST(JinjaTemplate, SaysWhereItIsNoTemplate) {
       {"{% break %}", "'break' outside of a loop"},
       {"{% set none = 1 %}", "'none' cannot be set"},
       {"{% raw %}", "raw without endraw"},
-      {"{% for x in l recursive %}{% endfor %}", "recursive loops are not supported"},
       {"{{ 99999999999999999999 }}", "is no number of 64 bits"},
       {"{{ f(a=1, 2) }}", "an argument without a name after one with"},
   };
@@ -226,6 +276,15 @@ TEST(JinjaTemplate, SaysWhatItCannotWorkWith) {
       {"{% set n.x = 1 %}", "only namespaces have members"},
       {"{{ undef | tojson }}", "undefined cannot be written as JSON"},
       {"{{ l | slice(0) }}", "0 slices"},
+      {"{{ l | groupby }}", "groupby takes an attribute's name"},
+      {"{{ s | wordwrap(0) }}", "a width of 0"},
+      {"{{ 'x' | fromjson }}", "json.format"},
+      {"{{ cycler() }}", "cycler takes values"},
+      {"{{ '%(a)s' % {} }}", "format has no argument for 'a'"},
+      {"{{ '%(a' % {} }}", "a format's name has no end"},
+      {"{{ '%(a)s' % 1 }}", "a format with names takes a dict"},
+      {"{% for x in l %}{{ loop(l) }}{% endfor %}", "loop() runs loops with 'recursive' only"},
+      {"{% for x in l recursive %}{{ loop() }}{% endfor %}", "loop() takes what to go through"},
       {"{{ s | truncate(2) }}", "a length of 2 with an end of 3"},
       {"{{ ['abc'] | urlencode }}", "urlencode takes pairs, got one of 3"},
       {"{{ raise_exception('roles must ' ~ 'alternate') }}",
@@ -252,6 +311,8 @@ TEST(JinjaTemplate, StopsWhatTakesTooMuch) {
       {loops + "xxxxxxxxxxxxxxxxxxxxxxx{% endfor %}{% endfor %}",
        "the output is more than 64.0 KiB"},
       {"{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "macros call each other too deep"},
+      {"{% for x in l recursive %}{{ loop(l) }}{% endfor %}", "macros call each other too deep"},
+      {"{{ ('ab-c ' * 99999) | wordwrap(2) }}", "more steps"},
       {"{% set ns = namespace(x=1) %}{% for i in range(200) %}{% set ns.x = [ns.x] %}{% endfor %}"
        "{{ ns.x }}",
        "nested more than 100 levels"},

@@ -213,10 +213,12 @@ void Network::bind(const Weights& weights, Factors factors) {
   for (int64_t i = 0; i < c.layers; ++i) {
     const std::string at = strformat("blk.{}.", i);
     Layer& layer = layers_.emplace_back();
-    layer.attention_norm = b.scale(at + "attn_norm", c.dim);
     // gpt-oss's GGUF files call the norm before the feed-forward part by what it comes after.
     const bool moved = !c.post_norms && !b.has(at + "ffn_norm.weight");
-    layer.ffn_norm = b.scale(at + (moved ? "post_attention_norm" : "ffn_norm"), c.dim);
+    if (c.pre_norms) {
+      layer.attention_norm = b.scale(at + "attn_norm", c.dim);
+      layer.ffn_norm = b.scale(at + (moved ? "post_attention_norm" : "ffn_norm"), c.dim);
+    }
     if (c.post_norms) {
       layer.attention_post_norm = b.scale(at + "post_attention_norm", c.dim);
       layer.ffn_post_norm = b.scale(at + "post_ffw_norm", c.dim);

@@ -25,7 +25,8 @@ constexpr NamedActivation kActivations[] = {
     {"silu", Activation::Silu},          {"swish", Activation::Silu},
     {"swiglu", Activation::Silu},        {"gelu", Activation::Gelu},
     {"gelu_new", Activation::GeluTanh},  {"gelu_pytorch_tanh", Activation::GeluTanh},
-    {"gelu_fast", Activation::GeluTanh},
+    {"gelu_fast", Activation::GeluTanh}, {"relu", Activation::Relu},
+    {"relu2", Activation::Relu2},
 };
 
 void read_sizes(Config& c, ConfigSource& s) {
@@ -42,7 +43,7 @@ void read_sizes(Config& c, ConfigSource& s) {
       s.integer({"context_length", "max_position_embeddings|n_positions"}, 1, kMostContext, {});
   c.norm_epsilon = s.real(
       {c.norm == Norm::Rms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon",
-       "rms_norm_eps|layer_norm_epsilon|layer_norm_eps"},
+       "rms_norm_eps|layer_norm_epsilon|layer_norm_eps|norm_eps"},
       0, c.norm_epsilon);
   c.attention_cap = s.real({"attn_logit_softcapping", "attn_logit_softcapping"}, 0, 0);
   c.logit_cap = s.real({"final_logit_softcapping", "final_logit_softcapping"}, 0, 0);
@@ -97,6 +98,21 @@ void read_pooling(Config& c, ConfigSource& s) {
   c.pooling = type == 2 ? Pooling::First : type == 3 ? Pooling::Last : Pooling::Mean;
 }
 
+/// All but the first ones (DeepSeek); every so many-th one, but those of a list (Qwen).
+void read_expert_layers(Config& c, ConfigSource& s) {
+  const int64_t dense =
+      s.integer({"leading_dense_block_count", "first_k_dense_replace"}, 0, c.layers, 0);
+  const int64_t step = s.integer({"", "decoder_sparse_step"}, 1, kMostLayers, 1);
+  const std::vector<double> without = s.numbers({"", "mlp_only_layers"});
+  const std::vector<double> pattern = s.numbers({"expert_layer_pattern", ""});
+  const bool given = pattern.size() == static_cast<size_t>(c.layers);
+  for (int64_t i = 0; i < c.layers; ++i)
+    c.experts.in_layer.push_back(i >= dense && (i + 1) % step == 0 &&
+                                 std::ranges::count(without, i) == 0 &&
+                                 (!given || pattern[static_cast<size_t>(i)] != 0));
+  if (std::ranges::count(c.experts.in_layer, false) == 0) c.experts.in_layer.clear();
+}
+
 void read_experts(Config& c, ConfigSource& s) {
   Experts& e = c.experts;
   e.count = s.integer({"expert_count", "num_local_experts|num_experts|n_routed_experts"}, 0,
@@ -106,70 +122,89 @@ void read_experts(Config& c, ConfigSource& s) {
   e.ffn = s.integer({"expert_feed_forward_length", "moe_intermediate_size"}, 1, kMostSize, c.ffn);
   e.shared_ffn = s.integer({"expert_shared_feed_forward_length", "shared_expert_intermediate_size"},
                            0, kMostSize, 0);
-  e.dense_layers =
-      s.integer({"leading_dense_block_count", "first_k_dense_replace"}, 0, c.layers, 0);
-  if (s.integer({"", "decoder_sparse_step"}, 1, kMostLayers, 1) != 1 ||
-      !s.numbers({"", "mlp_only_layers"}).empty())
-    s.problem("decoder_sparse_step and mlp_only_layers are not supported");
+  read_expert_layers(c, s);
 }
 
 // ---- positions
 
-// The places where config.json says something of rotary positions: that of transformers 5, of
-// models with local layers, and the old one.
-#define WEFT_ROPE_KEY(name) \
-  "rope_parameters." name "|rope_parameters.full_attention." name "|rope_scaling." name
+/// What config.json says of rotary positions lies where transformers 5 has it, where models with
+/// local layers have that of the others, or in the old place; GGUF files do not scale local layers.
+class RopeKeys {
+ public:
+  explicit RopeKeys(bool local) : local_(local) {}
+  /// Until the next one. `besides`: further alternatives.
+  Key operator()(std::string_view gguf, std::string_view name, std::string_view besides = "") {
+    json_ = strformat("rope_parameters.{}{}", local_ ? "sliding_attention." : "", name);
+    if (!local_)
+      json_ += strformat("|rope_parameters.full_attention.{0}|rope_scaling.{0}{1}", name, besides);
+    return {gguf, json_};
+  }
+
+ private:
+  bool local_;
+  std::string json_;
+};
 
 struct NamedScaling {
   std::string_view name;
   Rope::Scaling scaling;
 };
 constexpr NamedScaling kScalings[] = {
-    {"none", Rope::Scaling::None},         {"default", Rope::Scaling::None},
-    {"linear", Rope::Scaling::Linear},     {"dynamic", Rope::Scaling::Dynamic},
-    {"llama3", Rope::Scaling::Llama3},     {"yarn", Rope::Scaling::Yarn},
-    {"longrope", Rope::Scaling::LongRope}, {"su", Rope::Scaling::LongRope},
+    {"none", Rope::Scaling::None},
+    {"default", Rope::Scaling::None},
+    {"linear", Rope::Scaling::Linear},
+    {"dynamic", Rope::Scaling::Dynamic},
+    {"llama3", Rope::Scaling::Llama3},
+    {"yarn", Rope::Scaling::Yarn},
+    {"longrope", Rope::Scaling::LongRope},
+    {"su", Rope::Scaling::LongRope},
+    {"proportional", Rope::Scaling::Proportional},
 };
 
-void read_scaling(Config& c, ConfigSource& s) {
-  Rope& r = c.rope;
+/// And LongRope's attention_factor.
+void read_yarn(Rope& r, RopeKeys& key, ConfigSource& s) {
+  r.fast = s.real(key("rope.scaling.yarn_beta_fast", "beta_fast"), 1e-6, 32);
+  r.slow = s.real(key("rope.scaling.yarn_beta_slow", "beta_slow"), 1e-6, 1);
+  r.whole_bounds = s.boolean(key("rope.scaling.yarn_truncate", "truncate")).value_or(true);
+  r.attention_factor = s.real(key("rope.scaling.attn_factor", "attention_factor"), 0, 0);
+  // llama.cpp takes it times what YaRN has for the factor.
+  const double yarn = s.real({"rope.scaling.yarn_attn_factor", ""}, 0, 0);
+  if (yarn != 0) r.attention_factor = yarn * yarn_attention_factor(r.factor);
+  r.scale_log = s.real(key("", "mscale"), 0, 0);
+  // llama.cpp's converter writes a tenth of it.
+  const double log_multiplier = s.real({"rope.scaling.yarn_log_multiplier", ""}, 0, 0);
+  r.scale_log_all = s.real(key("", "mscale_all_dim"), 0, 10 * log_multiplier);
+}
+
+void read_scaling(const Config& c, Rope& r, RopeKeys& key, ConfigSource& s) {
   const std::string type =
-      s.text({"rope.scaling.type", WEFT_ROPE_KEY("rope_type") "|rope_scaling.type"})
-          .value_or("none");
+      s.text(key("rope.scaling.type", "rope_type", "|rope_scaling.type")).value_or("none");
   const auto* found = std::ranges::find(kScalings, type, &NamedScaling::name);
   if (found == std::end(kScalings))
     return s.problem("rope scaling " + quoted_name(type) + " is not supported");
   r.scaling = found->scaling;
-  r.trained_context = s.integer(
-      {"rope.scaling.original_context_length",
-       WEFT_ROPE_KEY("original_max_position_embeddings") "|original_max_position_embeddings"},
-      1, kMostContext, c.context);
+  r.trained_context =
+      s.integer(key("rope.scaling.original_context_length", "original_max_position_embeddings",
+                    "|original_max_position_embeddings"),
+                1, kMostContext, c.context);
   const double ratio = static_cast<double>(c.context) / static_cast<double>(r.trained_context);
-  r.factor = s.real({"rope.scaling.factor", WEFT_ROPE_KEY("factor")}, 1e-6,
-                    r.scaling == Rope::Scaling::Linear ? 1 : ratio);
-  // Such a model says what it was trained with, and reaches further.
-  if (r.scaling == Rope::Scaling::Dynamic && r.factor > 1)
-    c.context = static_cast<int64_t>(
-        std::min(static_cast<double>(r.trained_context) * r.factor, double{kMostContext}));
-  r.low_frequency = s.real({"", WEFT_ROPE_KEY("low_freq_factor")}, 1e-6, 1);
-  r.high_frequency = s.real({"", WEFT_ROPE_KEY("high_freq_factor")}, 1e-6, 4);
-  r.fast = s.real({"rope.scaling.yarn_beta_fast", WEFT_ROPE_KEY("beta_fast")}, 1e-6, 32);
-  r.slow = s.real({"rope.scaling.yarn_beta_slow", WEFT_ROPE_KEY("beta_slow")}, 1e-6, 1);
-  r.whole_bounds =
-      s.boolean({"rope.scaling.yarn_truncate", WEFT_ROPE_KEY("truncate")}).value_or(true);
-  r.attention_factor =
-      s.real({"rope.scaling.attn_factor", WEFT_ROPE_KEY("attention_factor")}, 0, 0);
-  // llama.cpp takes it times what YaRN has for the factor.
-  const double yarn = s.real({"rope.scaling.yarn_attn_factor", ""}, 0, 0);
-  if (yarn != 0) r.attention_factor = yarn * yarn_attention_factor(r.factor);
-  r.scale_log = s.real({"", WEFT_ROPE_KEY("mscale")}, 0, 0);
-  // llama.cpp's converter writes a tenth of it.
-  const double log_multiplier = s.real({"rope.scaling.yarn_log_multiplier", ""}, 0, 0);
-  r.scale_log_all = s.real({"", WEFT_ROPE_KEY("mscale_all_dim")}, 0, 10 * log_multiplier);
+  const bool no_ratio =
+      r.scaling == Rope::Scaling::Linear || r.scaling == Rope::Scaling::Proportional;
+  r.factor = s.real(key("rope.scaling.factor", "factor"), 1e-6, no_ratio ? 1 : ratio);
+  r.low_frequency = s.real(key("", "low_freq_factor"), 1e-6, 1);
+  r.high_frequency = s.real(key("", "high_freq_factor"), 1e-6, 4);
+  read_yarn(r, key, s);
 }
 
-void read_divisors(Config& c, ConfigSource& s) {
-  Rope& r = c.rope;
+/// Those behind `part` of a head do not turn, and the others are what they are in whole heads.
+std::vector<double> proportional_divisors(const Rope& r, double part) {
+  std::vector<double> divisors;
+  const auto turned = static_cast<int64_t>(part * static_cast<double>(r.size) / 2);
+  for (int64_t i = 0; i < r.size / 2; ++i) divisors.push_back(i < turned ? 1 : kStill);
+  return divisors;
+}
+
+void read_divisors(Rope& r, double part, RopeKeys& key, ConfigSource& s) {
   if (s.is_gguf()) {
     r.divisors = s.tensor("rope_freqs.weight");
     if (r.scaling == Rope::Scaling::LongRope || r.divisors.empty()) {
@@ -179,22 +214,37 @@ void read_divisors(Config& c, ConfigSource& s) {
       if (!r.long_divisors.empty()) r.scaling = Rope::Scaling::LongRope;
     }
   } else if (r.scaling == Rope::Scaling::LongRope) {
-    r.divisors = s.numbers({"", WEFT_ROPE_KEY("short_factor")});
-    r.long_divisors = s.numbers({"", WEFT_ROPE_KEY("long_factor")});
+    r.divisors = s.numbers(key("", "short_factor"));
+    r.long_divisors = s.numbers(key("", "long_factor"));
+  } else if (r.scaling == Rope::Scaling::Proportional) {
+    r.divisors = proportional_divisors(r, part);
   }
 }
 
-void read_rope(Config& c, ConfigSource& s) {
+void read_rope(const Family& family, Config& c, ConfigSource& s) {
+  RopeKeys key(false);
   Rope& r = c.rope;
-  const double part =
-      s.real({"", WEFT_ROPE_KEY("partial_rotary_factor") "|partial_rotary_factor"}, 0, 1);
-  const auto turned = static_cast<int64_t>(static_cast<double>(c.head_dim) * std::min(part, 1.0));
-  r.size = s.integer({"rope.dimension_count", ""}, 2, kMostSize, turned);
-  r.base = s.real({"rope.freq_base", WEFT_ROPE_KEY("rope_theta") "|rope_theta"}, 1, 10000);
-  read_scaling(c, s);
-  read_divisors(c, s);
+  const bool heeded = family.part_turned != 0;
+  const double part = std::min(s.real(key("", "partial_rotary_factor", "|partial_rotary_factor"), 0,
+                                      heeded ? family.part_turned : 1),
+                               1.0);
+  r.base = s.real(key("rope.freq_base", "rope_theta", "|rope_theta"), 1,
+                  s.is_gguf() ? 10000 : family.rope_base);
+  read_scaling(c, r, key, s);
+  // transformers turns whole heads of most families, whatever config.json says.
+  const double turned = heeded ? part : 1;
+  r.size = s.integer({"rope.dimension_count", ""}, 2, kMostSize,
+                     static_cast<int64_t>(static_cast<double>(c.head_dim) * turned));
+  using Scaling = Rope::Scaling;
+  if (part != turned && r.scaling != Scaling::None && r.scaling != Scaling::Proportional)
+    s.problem(
+        "a partial_rotary_factor is not supported beside a scaling: the family turns whole heads");
+  read_divisors(r, part, key, s);
+  // Such a model says what it was trained with, and reaches further.
+  if (r.scaling == Scaling::Dynamic && r.factor > 1)
+    c.context = static_cast<int64_t>(
+        std::min(static_cast<double>(r.trained_context) * r.factor, double{kMostContext}));
 }
-#undef WEFT_ROPE_KEY
 
 // ---- what fits together
 
@@ -229,7 +279,7 @@ void check(const Config& c, ConfigSource& s) {
   if (c.kv_heads > c.heads || c.heads % c.kv_heads != 0)
     s.problem(strformat("{} heads with {} heads of keys: the one is a multiple of the other",
                         c.heads, c.kv_heads));
-  if (c.ffn == 0 && c.experts.count == 0)
+  if (c.ffn == 0 && (c.experts.count == 0 || !c.experts.in_layer.empty()))
     s.problem("the width of the feed-forward part is missing");
   if (c.experts.count > 0 && c.experts.ffn == 0) s.problem("the width of an expert is missing");
   if (c.latent.kv_rank > 0 && c.latent.plain < 1)
@@ -237,14 +287,6 @@ void check(const Config& c, ConfigSource& s) {
   check_rope(c, c.rope, s);
   check_rope(c, c.local_rope, s);
   check_groups(c.experts, s);
-}
-
-/// transformers turns whole heads of most families, whatever config.json says, and files of theirs
-/// have them in an order of whole heads.
-void check_parts(const Family& family, const Config& c, ConfigSource& s) {
-  const bool part = c.rope.size != 0 && c.rope.size != c.head_dim && c.latent.kv_rank == 0;
-  if (part && !s.is_gguf() && !family.part_turned)
-    s.problem("a partial_rotary_factor is not supported: the family turns whole heads");
 }
 
 /// Of a folder's formats: of the others weights would be taken without their scales. What products
@@ -282,7 +324,8 @@ Config read(ConfigSource& s) {
   c.norm = family->norm;
   if (!s.is_gguf()) c.norm_epsilon = family->epsilon;
   c.activation = family->activation;
-  c.rope.neighbours = family->neighbours && s.is_gguf();
+  c.rope.neighbours = family->pairs == Pairs::Neighbours ||
+                      (family->pairs == Pairs::NeighboursInGguf && s.is_gguf());
   c.name = s.text({".general.name", "_name_or_path"}).value_or("");
   read_sizes(c, s);
   read_activation(c, s);
@@ -290,12 +333,11 @@ Config read(ConfigSource& s) {
   read_window(c, s);
   read_pooling(c, s);
   read_experts(c, s);
-  read_rope(c, s);
+  read_rope(*family, c, s);
   if (family->describe != nullptr) family->describe(c, s);
   if (!c.encoder && !s.boolean({"attention.causal", ""}).value_or(true))
     s.problem("tokens that see those behind them (attention.causal) are not supported");
   read_packing(c, s);
-  check_parts(*family, c, s);
   check(c, s);
   if (s.problems().empty()) return c;
   std::string all;
@@ -304,6 +346,23 @@ Config read(ConfigSource& s) {
 }
 
 }  // namespace
+
+double Config::scale_of_scores() const {
+  return attention_scale != 0 ? attention_scale : 1 / std::sqrt(static_cast<double>(head_dim));
+}
+
+void read_local_rope(Config& c, ConfigSource& s) {
+  RopeKeys key(true);
+  Rope& r = c.local_rope;
+  r.size = c.rope.size;
+  r.neighbours = c.rope.neighbours;
+  r.base = s.real(
+      {"rope.freq_base_swa", "rope_parameters.sliding_attention.rope_theta|rope_local_base_freq"},
+      1, 10000);
+  if (s.is_gguf()) return;
+  read_scaling(c, r, key, s);
+  read_divisors(r, std::min(s.real(key("", "partial_rotary_factor"), 0, 1), 1.0), key, s);
+}
 
 Config read_config(const GgufContent& content) {
   GgufSource source(content);

@@ -13,13 +13,18 @@
 namespace weft::llm {
 
 enum class Norm : uint8_t { Rms, Layer };
-/// GptOss: gated, clamped at a limit, with the sigmoid of 1.702 gate and up plus 1.
-enum class Activation : uint8_t { Silu, GeluTanh, Gelu, GptOss };
+/// Relu2: the square of relu. GptOss: gated, clamped at a limit, with the sigmoid of 1.702 gate and
+/// up plus 1.
+enum class Activation : uint8_t { Silu, GeluTanh, Gelu, Relu, Relu2, GptOss };
+
+/// A frequency with this divisor does not turn in any context (llama.cpp's number).
+constexpr double kStill = 1e30;
+constexpr bool is_still(double divisor) { return divisor > 1e20; }
 
 /// Rotary positions (Su et al. 2021) and how they reach beyond the context that a model was trained
 /// with.
 struct Rope {
-  enum class Scaling : uint8_t { None, Linear, Dynamic, Llama3, Yarn, LongRope };
+  enum class Scaling : uint8_t { None, Linear, Dynamic, Llama3, Yarn, LongRope, Proportional };
   int64_t size = 0;  ///< of a head's numbers, so many are turned; 0: no rotary positions
   double base = 10000;
   bool neighbours = false;  ///< pairs of neighbours are turned; else of the two halves
@@ -31,7 +36,8 @@ struct Rope {
   bool whole_bounds = true;                      ///< YaRN's ramp begins and ends at whole numbers
   double attention_factor = 0;                   ///< of cosines and sines; 0: as the scaling has it
   double scale_log = 0, scale_log_all = 0;       ///< YaRN: mscale and mscale_all_dim
-  std::vector<double> divisors;       ///< of frequencies: LongRope's short ones, GGUF's rope_freqs
+  /// Of frequencies: LongRope's short ones, GGUF's rope_freqs, Proportional's.
+  std::vector<double> divisors;
   std::vector<double> long_divisors;  ///< LongRope's beyond trained_context
 };
 
@@ -44,7 +50,7 @@ struct Experts {
   int64_t count = 0, used = 0;  ///< 0: none
   int64_t ffn = 0;              ///< width of one
   int64_t shared_ffn = 0;       ///< of what all tokens take besides; 0: nothing
-  int64_t dense_layers = 0;     ///< so many first layers have none
+  std::vector<bool> in_layer;   ///< layers that have them; empty: all
   Gate gate = Gate::Softmax;
   bool normalised = false;              ///< the chosen ones' shares add up to 1
   double scale = 1;                     ///< of the shares
@@ -72,7 +78,8 @@ struct Config {
   Norm norm = Norm::Rms;
   Activation activation = Activation::Silu;
   bool gated = true;        ///< activation(gate) * up; else activation(up)
-  bool post_norms = false;  ///< norms after attention and feed-forward, too
+  bool pre_norms = true;    ///< norms before attention and feed-forward
+  bool post_norms = false;  ///< norms after them
   bool learned_positions = false;
   int64_t first_position = 0;  ///< the row of the first one's
   /// Every token sees all others: texts have embeddings, and none is gone on with. Norms are behind
@@ -80,12 +87,17 @@ struct Config {
   bool encoder = false;
   int64_t distance_buckets = 0;  ///< scores have a summand by key's distance, of so many (T5's)
   double embedding_scale = 1;
+  double residual_scale = 1;  ///< of what each part adds
+  double logit_divisor = 1;
   double norm_offset = 0;                   ///< added to the weights of norms as the file has them
   double attention_scale = 0;               ///< of scores; 0: 1 / sqrt(head_dim)
+  bool scale_by_layer = false;              ///< the i-th layer's scores are divided by i + 1
   double attention_cap = 0, logit_cap = 0;  ///< cap tanh(x / cap); 0: none
+  double clip = 0;                ///< queries, keys and values stay within -clip and clip; 0: any
   bool norm_whole_heads = false;  ///< queries and keys are normalised over all heads at once
   int64_t window = 0;             ///< of local layers
   std::vector<bool> local;        ///< layers that see a window only; empty: none
+  std::vector<bool> unplaced;     ///< layers without rotary positions; empty: none
   Rope rope;                      ///< of global layers
   Rope local_rope;                ///< of local layers
   Experts experts;
@@ -98,8 +110,13 @@ struct Config {
   bool is_local(int64_t layer) const {
     return window > 0 && !local.empty() && local[static_cast<size_t>(layer)];
   }
+  double scale_of_scores() const;
+  bool is_placed(int64_t layer) const {
+    return unplaced.empty() || !unplaced[static_cast<size_t>(layer)];
+  }
   bool has_experts(int64_t layer) const {
-    return experts.count > 0 && layer >= experts.dense_layers;
+    return experts.count > 0 &&
+           (experts.in_layer.empty() || experts.in_layer[static_cast<size_t>(layer)]);
   }
 };
 

@@ -48,8 +48,12 @@ void sizes(const Config& a, const Config& b, Differences& d) {
   d.of("epsilon of norms", a.norm_epsilon, b.norm_epsilon);
   d.of("cap of scores", a.attention_cap, b.attention_cap);
   d.of("cap of logits", a.logit_cap, b.logit_cap);
-  d.of("scale of scores", a.attention_scale, b.attention_scale);
+  d.of("scale of scores", a.scale_of_scores(), b.scale_of_scores());
+  d.of("scores are divided by their layer's number", a.scale_by_layer, b.scale_by_layer);
+  d.of("bound of queries, keys and values", a.clip, b.clip);
   d.of("scale of embeddings", a.embedding_scale, b.embedding_scale);
+  d.of("scale of what a part adds", a.residual_scale, b.residual_scale);
+  d.of("divisor of logits", a.logit_divisor, b.logit_divisor);
   d.of("rank of keys", a.latent.kv_rank, b.latent.kv_rank);
   d.of("rank of queries", a.latent.q_rank, b.latent.q_rank);
   if (a.activation != b.activation) d.note("activation of feed-forward parts");
@@ -61,7 +65,6 @@ void experts(const Experts& a, const Experts& b, Differences& d) {
   d.of("experts used", a.used, b.used);
   d.of("width of an expert", a.ffn, b.ffn);
   d.of("width of shared experts", a.shared_ffn, b.shared_ffn);
-  d.of("layers without experts", a.dense_layers, b.dense_layers);
   d.of("experts' shares add up to 1", a.normalised, b.normalised);
   d.of("scale of experts' shares", a.scale, b.scale);
   d.of("groups of experts", a.groups, b.groups);
@@ -99,11 +102,13 @@ std::string differences(const Config& a, const Config& b) {
   if (a.latent.kv_rank > 0 && a.rope.neighbours != b.rope.neighbours)
     d.note("which numbers are turned together");
   d.of("window", a.window, b.window);
-  for (int64_t i = 0; i < std::min(a.layers, b.layers); ++i)
-    if (a.is_local(i) != b.is_local(i)) {
-      d.note("which layers see a window");
-      break;
-    }
+  const auto note_layers = [&](const char* what, bool (Config::*has)(int64_t) const) {
+    for (int64_t i = 0; i < std::min(a.layers, b.layers); ++i)
+      if ((a.*has)(i) != (b.*has)(i)) return d.note(what);
+  };
+  note_layers("which layers see a window", &Config::is_local);
+  note_layers("which layers have positions", &Config::is_placed);
+  note_layers("which layers have experts", &Config::has_experts);
   return d.take();
 }
 

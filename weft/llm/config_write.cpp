@@ -31,9 +31,11 @@ void write_activation(const Config& c, ConfigSink& s) {
   const char* key = c.family == "gpt2"                ? "activation_function"
                     : any_of(c, {"gemma2", "gemma3"}) ? "hidden_activation"
                                                       : "hidden_act";
-  s.text({"", key}, c.activation == Activation::Silu   ? "silu"
-                    : c.activation == Activation::Gelu ? "gelu"
-                                                       : "gelu_pytorch_tanh");
+  s.text({"", key}, c.activation == Activation::Silu    ? "silu"
+                    : c.activation == Activation::Gelu  ? "gelu"
+                    : c.activation == Activation::Relu  ? "relu"
+                    : c.activation == Activation::Relu2 ? "relu2"
+                                                        : "gelu_pytorch_tanh");
 }
 
 void write_sizes(const Config& c, ConfigSink& s) {
@@ -56,9 +58,10 @@ void write_sizes(const Config& c, ConfigSink& s) {
   if (c.encoder) s.boolean({"attention.causal", ""}, false);
   s.integer(key("", "intermediate_size", "n_inner"), only_experts ? c.experts.ffn : c.ffn);
   s.integer({"feed_forward_length", ""}, c.ffn);
-  s.real(c.norm == Norm::Rms ? Key{"attention.layer_norm_rms_epsilon", "rms_norm_eps"}
-         : c.encoder         ? Key{"attention.layer_norm_epsilon", "layer_norm_eps"}
-                             : Key{"attention.layer_norm_epsilon", "layer_norm_epsilon"},
+  s.real(c.norm == Norm::Rms      ? Key{"attention.layer_norm_rms_epsilon", "rms_norm_eps"}
+         : gpt2                   ? Key{"attention.layer_norm_epsilon", "layer_norm_epsilon"}
+         : c.family == "nemotron" ? Key{"attention.layer_norm_epsilon", "norm_eps"}
+                                  : Key{"attention.layer_norm_epsilon", "layer_norm_eps"},
          c.norm_epsilon);
   write_cap("attn_logit_softcapping", c.attention_cap, c, s);
   write_cap("final_logit_softcapping", c.logit_cap, c, s);
@@ -66,6 +69,19 @@ void write_sizes(const Config& c, ConfigSink& s) {
 }
 
 void write_scale(const Config& c, ConfigSink& s) {
+  if (c.scale_by_layer)
+    s.boolean({"attention.scale_by_layer", "scale_attn_by_inverse_layer_idx"}, true);
+  if (c.clip > 0) s.real({"attention.clamp_kqv", "clip_qkv"}, c.clip);
+  if (c.family == "gpt2" && c.attention_scale != 0) {
+    s.real({"attention.scale", ""}, c.attention_scale);
+    s.boolean({"", "scale_attn_weights"}, false);
+  }
+  if (c.family == "granite") {
+    s.real({"embedding_scale", "embedding_multiplier"}, c.embedding_scale);
+    s.real({"residual_scale", "residual_multiplier"}, c.residual_scale);
+    s.real({"attention.scale", "attention_multiplier"}, c.scale_of_scores());
+    s.real({"logit_scale", "logits_scaling"}, c.logit_divisor);
+  }
   if (!any_of(c, {"gemma2", "gemma3"})) return;
   const double size = 1 / (c.attention_scale * c.attention_scale);
   const double whole = std::round(size);
@@ -85,7 +101,8 @@ void write_window(const Config& c, ConfigSink& s) {
   for (const bool local : c.local)
     types.emplace_back(local ? "sliding_attention" : "full_attention");
   s.texts({"", "layer_types"}, types);
-  if (c.family.starts_with("qwen")) s.boolean({"", "use_sliding_window"}, true);
+  if (c.family.starts_with("qwen") || c.family == "smollm3")
+    s.boolean({"", "use_sliding_window"}, true);
 }
 
 void write_pooling(const Config& c, ConfigSink& s) {
@@ -93,6 +110,19 @@ void write_pooling(const Config& c, ConfigSink& s) {
   s.integer({"pooling_type", ""}, c.pooling == Pooling::Mean    ? 1
                                   : c.pooling == Pooling::First ? 2
                                                                 : 3);
+}
+
+/// GGUF files have a key for DeepSeek's only.
+void write_expert_layers(const Experts& e, bool first_ones, ConfigSink& s) {
+  if (first_ones)
+    return s.integer({"leading_dense_block_count", "first_k_dense_replace"},
+                     std::ranges::find(e.in_layer, true) - e.in_layer.begin());
+  if (e.in_layer.empty()) return;
+  std::vector<double> without;
+  for (size_t i = 0; i < e.in_layer.size(); ++i)
+    if (!e.in_layer[i]) without.push_back(static_cast<double>(i));
+  s.numbers({"", "mlp_only_layers"}, without);
+  s.booleans({"expert_layer_pattern", ""}, e.in_layer);
 }
 
 void write_experts(const Config& c, ConfigSink& s) {
@@ -112,10 +142,10 @@ void write_experts(const Config& c, ConfigSink& s) {
   if (e.shared_ffn > 0 && !deepseek)
     s.integer({"expert_shared_feed_forward_length", "shared_expert_intermediate_size"},
               e.shared_ffn);
+  write_expert_layers(e, deepseek, s);
   if (!deepseek) return;
   s.integer({"expert_shared_count", "n_shared_experts"}, e.shared_ffn / e.ffn);
   s.real({"expert_weights_scale", "routed_scaling_factor"}, e.scale);
-  s.integer({"leading_dense_block_count", "first_k_dense_replace"}, e.dense_layers);
   s.integer({"expert_gating_func", ""}, e.gate == Experts::Gate::Sigmoid ? 2 : 1);
   s.integer({"expert_group_count", "n_group"}, e.groups);
   s.integer({"expert_group_used_count", "topk_group"}, e.used_groups);
@@ -175,6 +205,16 @@ void write_llama3(const Rope& r, ConfigSink& s) {
   s.real({"", "rope_scaling.high_freq_factor"}, r.high_frequency);
 }
 
+/// GGUF files have its frequencies as divisors, too.
+void write_proportional(const Rope& r, ConfigSink& s) {
+  const auto turned = std::ranges::count_if(r.divisors, [](double d) { return !is_still(d); });
+  s.real({"", "rope_scaling.partial_rotary_factor"},
+         static_cast<double>(turned) / static_cast<double>(r.divisors.size()));
+  std::vector<float> divisors;
+  for (const double d : r.divisors) divisors.push_back(static_cast<float>(d * r.factor));
+  s.tensor("rope_freqs.weight", divisors);
+}
+
 void write_scaling(const Config& c, ConfigSink& s) {
   using Scaling = Rope::Scaling;
   const Rope& r = c.rope;
@@ -182,17 +222,21 @@ void write_scaling(const Config& c, ConfigSink& s) {
   if (r.scaling == Scaling::None && c.family == "gpt-oss")
     s.text({"", "rope_scaling.rope_type"}, "default");
   if (r.scaling == Scaling::None) return;
-  constexpr const char* kNames[] = {"none", "linear", "dynamic", "llama3", "yarn", "longrope"};
+  constexpr const char* kNames[] = {"none", "linear",   "dynamic",     "llama3",
+                                    "yarn", "longrope", "proportional"};
   const char* name = kNames[static_cast<size_t>(r.scaling)];
   // GGUF files say the one otherwise, and the other not at all.
-  const bool of_json = r.scaling == Scaling::Llama3 || r.scaling == Scaling::Dynamic;
+  const bool proportional = r.scaling == Scaling::Proportional;
+  const bool of_json =
+      r.scaling == Scaling::Llama3 || r.scaling == Scaling::Dynamic || proportional;
   s.text({of_json ? "" : "rope.scaling.type", "rope_scaling.rope_type"}, name);
   // Readers before transformers 4.43 want it under this name.
   s.text({"", "rope_scaling.type"}, name);
   s.real({of_json ? "" : "rope.scaling.factor",
           r.scaling == Scaling::LongRope ? "" : "rope_scaling.factor"},
          r.factor);
-  if (r.scaling == Scaling::Linear || r.scaling == Scaling::Dynamic) return;
+  if (proportional) write_proportional(r, s);
+  if (r.scaling == Scaling::Linear || r.scaling == Scaling::Dynamic || proportional) return;
   s.integer({"rope.scaling.original_context_length",
              r.scaling == Scaling::LongRope ? "original_max_position_embeddings"
                                             : "rope_scaling.original_max_position_embeddings"},
@@ -206,6 +250,12 @@ void write_rope(const Config& c, ConfigSink& s) {
   const Rope& r = c.rope;
   if (r.size == 0) return;
   s.integer({"rope.dimension_count", ""}, r.size);
+  if (!c.unplaced.empty()) {
+    std::vector<bool> placed = c.unplaced;
+    placed.flip();
+    s.booleans({"rope.layer_pattern", ""}, placed);
+    s.numbers({"", "no_rope_layers"}, std::vector<double>(placed.begin(), placed.end()));
+  }
   s.real({"rope.freq_base", "rope_theta"}, r.base);
   if (c.latent.kv_rank == 0 && r.size != c.head_dim)
     s.real({"", "partial_rotary_factor"},
@@ -238,6 +288,9 @@ std::string first_name(std::string_view family, std::string_view Family::* kind)
 std::string class_name(std::string_view type) {
   if (type == "gpt2") return "GPT2LMHeadModel";
   if (type == "gemma3_text") return "Gemma3ForCausalLM";
+  if (type == "smollm3") return "SmolLM3ForCausalLM";
+  if (type == "ernie4_5") return "Ernie4_5ForCausalLM";
+  if (type == "stablelm") return "StableLmForCausalLM";
   if (type == "bert") return "BertModel";
   if (type == "nomic_bert") return "NomicBertModel";
   std::string name;
@@ -254,12 +307,23 @@ std::string class_name(std::string_view type) {
        what, lost);
 }
 
-/// Llama 3's scaling, which GGUF files have as divisors only: with the numbers that all its models
-/// have the same frequencies must come out.
+/// Where some frequencies do not turn.
+void name_proportional(Rope& r) {
+  r.scaling = Rope::Scaling::Proportional;
+  r.factor = r.divisors.front();
+  for (double& d : r.divisors) d = is_still(d) ? kStill : 1;
+}
+
+/// Proportional frequencies and Llama 3's scaling, which GGUF files have as divisors only: with the
+/// numbers that all models with the latter have the same frequencies must come out.
 Config with_named_scaling(const Config& c) {
   if (c.rope.divisors.empty() || c.rope.scaling != Rope::Scaling::None) return c;
   Config named = c;
   Rope& r = named.rope;
+  if (is_still(r.divisors.back())) {
+    name_proportional(r);
+    return named;
+  }
   r.scaling = Rope::Scaling::Llama3;
   r.factor = r.divisors.back();
   if (r.trained_context == c.context) r.trained_context = 8192;
@@ -272,12 +336,14 @@ Config with_named_scaling(const Config& c) {
 std::string gguf_architecture(const Config& c) {
   const std::string_view family = c.family == "deepseek3" ? "deepseek2"
                                   : c.family == "roberta" ? "bert"
+                                  : c.family == "olmo3"   ? "olmo2"
                                                           : std::string_view(c.family);
   return first_name(family, &Family::gguf);
 }
 
 std::string json_family(const Config& c) {
   if (c.family == "deepseek2" && c.experts.gate == Experts::Gate::Sigmoid) return "deepseek3";
+  if (c.family == "olmo2" && c.window > 0) return "olmo3";
   if (c.family != "llama") return c.family;
   if (c.experts.count > 0) return "mixtral";
   return c.window > 0 ? "mistral" : "llama";
@@ -306,7 +372,10 @@ std::string json_text(const Config& given, const JsonDetails& details) {
   sink.text({"", "torch_dtype"}, details.dtype);
   sink.boolean({"", "tie_word_embeddings"}, details.tied);
   sink.boolean({"", "attention_bias"}, details.attention_bias);
-  if (c.family == "llama") sink.boolean({"", "mlp_bias"}, details.ffn_bias);
+  if (c.family == "stablelm") sink.boolean({"", "use_qkv_bias"}, details.attention_bias);
+  if (c.family == "ernie4.5") sink.boolean({"", "use_bias"}, details.attention_bias);
+  if (any_of(c, {"llama", "granite", "smollm3", "arcee", "nemotron"}))
+    sink.boolean({"", "mlp_bias"}, details.ffn_bias);
   if (c.encoder) sink.integer({"", "type_vocab_size"}, details.token_types);
   sink.tokens({"", "eos_token_id"}, c.end_tokens);
   for (const auto& [key, id] : {std::pair("bos_token_id", details.begin_token),

@@ -30,10 +30,13 @@ std::string name_in_gguf(const std::string& name, const Config& c) {
   return std::string(name).replace(at, 8, c.encoder ? "attn_output_norm" : "post_attention_norm");
 }
 
+/// Of floats that GGUF files have no format for: bf16 is written, of what they are in f32, to which
+/// adapters may be added before.
+bool is_8_bits(const Weight& weight) { return bits(weight.stored.dtype()) == 8; }
+
 /// What lies in a GGUF file under this name.
 Tensor tensor_in_gguf(const std::string& name, const Weight& weight, const Config& c) {
-  Tensor x = weight.stored;
-  if (bits(x.dtype()) == 8) x = weight.value().cast(DType::BF16);  // files have no such numbers
+  Tensor x = is_8_bits(weight) ? weight.value() : weight.stored;
   if (name.find("ffn_gate_inp_shexp") != std::string::npos) x = x.reshape({x.dim(-1)});
   // Those of RoBERTa's before the first have no place in files of berts.
   if (name == "position_embd.weight" && c.first_position > 0)
@@ -53,7 +56,11 @@ Codec plain_codec(DType dtype, std::string_view name) {
 /// The number that llama.h has for files mostly of one format (enum llama_ftype).
 uint32_t file_type(const GgufModel& model) {
   std::map<Codec, int64_t> numbers;
-  for (const PackedTensor& t : model.tensors) numbers[t.codec] += t.packed.numel();
+  for (const GgufTensor& t : model.content.tensors) {
+    int64_t count = 1;
+    for (const int64_t size : t.shape) count *= size;
+    numbers[t.codec] += count;
+  }
   const auto most =
       std::ranges::max_element(numbers, {}, [](const auto& entry) { return entry.second; });
   switch (most->first) {
@@ -117,10 +124,14 @@ GgufModel folder_as_gguf(const std::string& folder) {
     metadata.push_back(std::move(entry));
   for (const auto& [given, weight] : weights.all()) {
     const std::string name = name_in_gguf(given, config);
-    if (is_plain(weight.codec))
-      add(model, name, tensor_in_gguf(given, weight, config));
-    else
+    if (is_plain(weight.codec)) {
+      const Tensor x = tensor_in_gguf(given, weight, config);
+      add(model, name, x);
+      if (is_8_bits(weight) && !stays_f32(name, static_cast<size_t>(x.ndim())))
+        model.content.tensors.back().codec = Codec::BF16;
+    } else {
       add(model, name, weight.stored.reshape({-1}), weight.codec, sizes_of(weight.shape));
+    }
   }
   for (const GgufTensor& t : described.tensors) {
     const std::span numbers(reinterpret_cast<const float*>(t.bytes.data()), t.bytes.size() / 4);

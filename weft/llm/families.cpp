@@ -14,6 +14,8 @@ namespace {
 // for GGUF from what llama.cpp assumes of files with the same keys.
 
 constexpr int64_t kMost = int64_t{1} << 24;
+constexpr double kOlmo3Base = 500000;
+constexpr Norm kRms = Norm::Rms;
 
 /// In every period of layers all but the last see a window only.
 void local_but_every(Config& c, int64_t period) {
@@ -21,14 +23,23 @@ void local_but_every(Config& c, int64_t period) {
   for (int64_t i = 0; i < c.layers; ++i) c.local.push_back(i % period < period - 1);
 }
 
+/// Where config.json does not say it; null is none.
+void usual_window(Config& c, ConfigSource& s, int64_t window) {
+  if (!s.is_gguf() && !s.says({"", "sliding_window"})) c.window = window;
+}
+
 void all_local(Config& c) {
   if (c.local.empty()) c.local.assign(static_cast<size_t>(c.layers), true);
 }
 
-void mistral(Config& c, ConfigSource&) { all_local(c); }
+void mistral(Config& c, ConfigSource& s) {
+  usual_window(c, s, 4096);
+  all_local(c);
+}
 
 /// GGUF files with a window say which layers have it; config.json may leave it to the family.
-bool lists_no_local(Config& c, ConfigSource& s) {
+bool lists_no_local(Config& c, ConfigSource& s, int64_t window = 4096) {
+  usual_window(c, s, window);
   const bool used =
       s.is_gguf() ? !c.local.empty() : s.boolean({"", "use_sliding_window"}).value_or(false);
   if (!used) c.window = 0;
@@ -71,9 +82,71 @@ void qwen3_moe(Config& c, ConfigSource& s) {
 
 void olmoe(Config& c, ConfigSource& s) {
   c.norm_whole_heads = true;
-  if (s.real({"attention.clamp_kqv", "clip_qkv"}, 0, 0) > 0)
-    s.problem("queries, keys and values that are clipped (clip_qkv) are not supported");
+  c.clip = s.real({"attention.clamp_kqv", "clip_qkv"}, 0, 0);
   c.experts.normalised = s.boolean({"expert_weights_norm", "norm_topk_prob"}).value_or(false);
+}
+
+/// Norms are behind the parts only (OLMo et al. 2024).
+void norms_behind(Config& c) {
+  c.norm_whole_heads = true;
+  c.pre_norms = false;
+  c.post_norms = true;
+}
+
+/// OLMo 3's local layers, whose positions are not scaled.
+void local_without_scaling(Config& c, ConfigSource& s, double base) {
+  if (c.window == 0) return;
+  local_but_every(c, 4);
+  read_local_rope(c, s);
+  c.local_rope.base = s.real({"", "rope_parameters.sliding_attention.rope_theta"}, 1, base);
+}
+
+/// GGUF files call OLMo 3 so, too.
+void olmo2(Config& c, ConfigSource& s) {
+  norms_behind(c);
+  if (!s.is_gguf()) c.window = 0;
+  local_without_scaling(c, s, c.rope.base);
+}
+
+void olmo3(Config& c, ConfigSource& s) {
+  norms_behind(c);
+  usual_window(c, s, 4096);
+  local_without_scaling(c, s, kOlmo3Base);
+}
+
+/// A llama with scales (Granite Team, IBM 2024).
+void granite(Config& c, ConfigSource& s) {
+  const auto scale = [&](const Key& key, double otherwise) { return s.real(key, 1e-9, otherwise); };
+  c.embedding_scale = scale({"embedding_scale", "embedding_multiplier"}, 1);
+  c.residual_scale = scale({"residual_scale", "residual_multiplier"}, 1);
+  c.attention_scale = scale({"attention.scale", "attention_multiplier"}, s.is_gguf() ? 0 : 1);
+  c.logit_divisor = scale({"logit_scale", "logits_scaling"}, 1);
+  c.window = 0;
+}
+
+/// A llama in which some layers have no positions (Yang et al. 2025, "Rope to Nope").
+void smollm3(Config& c, ConfigSource& s) {
+  const int64_t period = s.integer({"", "no_rope_layer_interval"}, 1, kMost, 4);
+  const std::vector<double> placed = s.numbers({"rope.layer_pattern", "no_rope_layers"});
+  if (!placed.empty() && placed.size() != static_cast<size_t>(c.layers))
+    s.problem(strformat("no_rope_layers lists {} layers of {}", placed.size(), c.layers));
+  for (int64_t i = 0; i < c.layers; ++i) {
+    const auto at = static_cast<size_t>(i);
+    c.unplaced.push_back(at < placed.size() ? placed[at] == 0 : (i + 1) % period == 0);
+  }
+  if (lists_no_local(c, s, 0)) c.local = c.unplaced;
+}
+
+void not_gated(Config& c, ConfigSource&) { c.gated = false; }
+
+void stablelm(Config&, ConfigSource& s) {
+  for (const char* key : {"use_parallel_residual", "qk_layernorm"})
+    if (s.boolean({"", key}).value_or(false)) s.problem(strformat("{} is not supported", key));
+}
+
+void nemotron(Config& c, ConfigSource& s) {
+  c.gated = false;
+  c.norm_offset = s.is_gguf() ? 0 : 1;  // GGUF files have the sum
 }
 
 void gemma(Config& c, ConfigSource& s) {
@@ -101,6 +174,7 @@ void gemma2(Config& c, ConfigSource& s) {
   if (!s.says({"attn_logit_softcapping", "attn_logit_softcapping"})) c.attention_cap = 50;
   if (!s.says({"final_logit_softcapping", "final_logit_softcapping"})) c.logit_cap = 30;
   c.post_norms = true;
+  usual_window(c, s, 4096);
   local_but_every(c, 2);
   c.attention_scale = s.real({"attention.scale", ""}, 1e-9, 1 / std::sqrt(scores_width(c, s, 46)));
 }
@@ -108,21 +182,14 @@ void gemma2(Config& c, ConfigSource& s) {
 void gemma3(Config& c, ConfigSource& s) {
   gemma(c, s);
   c.post_norms = true;
+  usual_window(c, s, 4096);
   local_but_every(c,
                   s.integer({"", "_sliding_window_pattern|sliding_window_pattern"}, 1, kMost, 6));
   c.attention_scale = s.real({"attention.scale", ""}, 1e-9, 1 / std::sqrt(scores_width(c, s, 62)));
   c.attention_cap = 0;  // as transformers and llama.cpp, whatever the file says
   if (s.boolean({"", "use_bidirectional_attention"}).value_or(false))
     s.problem("tokens that see those behind them (use_bidirectional_attention) are not supported");
-  const std::string scaling =
-      s.text({"", "rope_parameters.sliding_attention.rope_type"}).value_or("default");
-  if (scaling != "default")
-    s.problem("rope scaling " + quoted_name(scaling) + " of local layers is not supported");
-  c.local_rope.size = c.rope.size;
-  c.local_rope.neighbours = c.rope.neighbours;
-  c.local_rope.base = s.real(
-      {"rope.freq_base_swa", "rope_parameters.sliding_attention.rope_theta|rope_local_base_freq"},
-      1, 10000);
+  read_local_rope(c, s);
 }
 
 void phi3(Config& c, ConfigSource&) { all_local(c); }
@@ -132,13 +199,25 @@ void gpt2(Config& c, ConfigSource& s) {
   c.learned_positions = true;
   c.rope.size = 0;
   if (c.ffn == 0) c.ffn = 4 * c.dim;
-  if (s.boolean({"", "scale_attn_by_inverse_layer_idx"}).value_or(false))
-    s.problem("scale_attn_by_inverse_layer_idx is not supported");
-  if (!s.boolean({"", "scale_attn_weights"}).value_or(true))
-    s.problem("scale_attn_weights that is false is not supported");
+  const bool scaled = s.boolean({"", "scale_attn_weights"}).value_or(true);
+  c.attention_scale = s.real({"attention.scale", ""}, 0, scaled ? 0 : 1);
+  c.scale_by_layer =
+      s.boolean({"attention.scale_by_layer", "scale_attn_by_inverse_layer_idx"}).value_or(false);
+}
+
+/// transformers' default where config.json says nothing of positions.
+void usual_gpt_oss_rope(Config& c, ConfigSource& s) {
+  const Key said = {"", "rope_parameters.rope_type|rope_scaling.rope_type|rope_scaling.type"};
+  if (s.is_gguf() || s.text(said) || s.number({"", "rope_parameters.rope_theta"})) return;
+  c.rope.scaling = Rope::Scaling::Yarn;
+  c.rope.factor = 32;
+  c.rope.whole_bounds = false;
+  c.rope.trained_context = 4096;
 }
 
 void gpt_oss(Config& c, ConfigSource& s) {
+  usual_window(c, s, 128);
+  usual_gpt_oss_rope(c, s);
   local_but_every(c, 2);
   c.experts.gate = Experts::Gate::SoftmaxOfChosen;
   if (s.real({"", "swiglu_limit"}, 0, 7) != 7 || s.real({"", "swiglu_alpha"}, 0, 1.702) != 1.702)
@@ -168,7 +247,8 @@ void deepseek2(Config& c, ConfigSource& s) {
   const int64_t shared = s.integer({"expert_shared_count", "n_shared_experts"}, 0, 1024, 0);
   c.experts.shared_ffn = shared * c.experts.ffn;
   c.experts.scale = s.real({"expert_weights_scale", "routed_scaling_factor"}, 0, 1);
-  c.experts.normalised = s.boolean({"expert_weights_norm", "norm_topk_prob"}).value_or(false);
+  // transformers heeds no norm_topk_prob of DeepSeek-V2.
+  c.experts.normalised = s.boolean({"expert_weights_norm", ""}).value_or(false);
   c.experts.groups = s.integer({"expert_group_count", "n_group"}, 1, 1024, 1);
   c.experts.used_groups = s.integer({"expert_group_used_count", "topk_group"}, 1, 1024, 1);
   if (s.integer({"expert_gating_func", ""}, 1, 2, 1) == 2) sigmoid_scores(c.experts);
@@ -196,7 +276,6 @@ void bert(Config& c, ConfigSource& s) {
     const std::string given = s.text({"", key}).value_or(std::string(usual));
     if (given != usual) s.problem(strformat("{} is {}, not {}", key, quoted_name(given), usual));
   };
-  if (c.activation != Activation::Gelu) s.problem("activations other than gelu are not supported");
   refuse_others("position_embedding_type", "absolute");
   if (s.boolean({"attention.causal", "is_decoder"}).value_or(false))
     s.problem("a bert whose tokens do not see those behind them is not supported");
@@ -238,31 +317,41 @@ void mpnet(Config& c, ConfigSource& s) {
   c.distance_buckets = s.integer({"", "relative_attention_num_buckets"}, 4, 4096, 32);
 }
 
-constexpr Norm kRms = Norm::Rms;
+constexpr Pairs kHalves = Pairs::Halves, kGgufPairs = Pairs::NeighboursInGguf,
+                kPairs = Pairs::Neighbours;
 constexpr Activation kSilu = Activation::Silu, kGelu = Activation::GeluTanh;
 
 constexpr Family kFamilies[] = {
-    // name, GGUF, config.json, pairs, norm and its epsilon, activation, what else
-    {"llama", "llama", "llama", true, kRms, 1e-6, kSilu, llama},
-    {"mistral", "llama|mistral", "mistral", true, kRms, 1e-6, kSilu, mistral},
-    {"mixtral", "llama", "mixtral", true, kRms, 1e-5, kSilu, mixtral},
-    {"qwen2", "qwen2", "qwen2", false, kRms, 1e-6, kSilu, qwen2},
-    {"qwen3", "qwen3", "qwen3", false, kRms, 1e-6, kSilu, qwen2},
-    {"qwen2moe", "qwen2moe", "qwen2_moe", false, kRms, 1e-6, kSilu, qwen2_moe},
-    {"qwen3moe", "qwen3moe", "qwen3_moe", false, kRms, 1e-6, kSilu, qwen3_moe},
-    {"olmoe", "olmoe", "olmoe", false, kRms, 1e-5, kSilu, olmoe},
-    {"gemma", "gemma", "gemma", false, kRms, 1e-6, kGelu, gemma1},
-    {"gemma2", "gemma2", "gemma2", false, kRms, 1e-6, kGelu, gemma2},
-    {"gemma3", "gemma3", "gemma3_text", false, kRms, 1e-6, kGelu, gemma3},
-    {"phi3", "phi3", "phi3", false, kRms, 1e-5, kSilu, phi3, true},
-    {"gpt2", "gpt2", "gpt2", false, Norm::Layer, 1e-5, kGelu, gpt2},
-    {"gpt-oss", "gpt-oss", "gpt_oss", false, kRms, 1e-5, Activation::GptOss, gpt_oss},
-    {"bert", "bert", "bert", false, Norm::Layer, 1e-12, Activation::Gelu, bert},
-    {"roberta", "", "roberta|xlm-roberta", false, Norm::Layer, 1e-12, Activation::Gelu, roberta},
-    {"mpnet", "", "mpnet", false, Norm::Layer, 1e-12, Activation::Gelu, mpnet},
-    {"nomic-bert", "nomic-bert", "nomic_bert", false, Norm::Layer, 1e-12, kSilu, nomic_bert},
-    {"deepseek2", "deepseek2", "deepseek_v2", true, kRms, 1e-6, kSilu, deepseek2},
-    {"deepseek3", "", "deepseek_v3", true, kRms, 1e-6, kSilu, deepseek3},
+    // name, GGUF, config.json, pairs, norm and its epsilon, activation, what else, base, parts
+    {"llama", "llama", "llama", kGgufPairs, kRms, 1e-6, kSilu, llama},
+    {"mistral", "llama|mistral", "mistral", kGgufPairs, kRms, 1e-6, kSilu, mistral},
+    {"mixtral", "llama", "mixtral", kGgufPairs, kRms, 1e-5, kSilu, mixtral, 1e6},
+    {"qwen2", "qwen2", "qwen2", kHalves, kRms, 1e-6, kSilu, qwen2},
+    {"qwen3", "qwen3", "qwen3", kHalves, kRms, 1e-6, kSilu, qwen2},
+    {"qwen2moe", "qwen2moe", "qwen2_moe", kHalves, kRms, 1e-6, kSilu, qwen2_moe},
+    {"qwen3moe", "qwen3moe", "qwen3_moe", kHalves, kRms, 1e-6, kSilu, qwen3_moe},
+    {"olmoe", "olmoe", "olmoe", kHalves, kRms, 1e-5, kSilu, olmoe},
+    {"olmo2", "olmo2", "olmo2", kHalves, kRms, 1e-5, kSilu, olmo2},
+    {"olmo3", "", "olmo3", kHalves, kRms, 1e-5, kSilu, olmo3, kOlmo3Base},
+    {"granite", "granite", "granite", kGgufPairs, kRms, 1e-6, kSilu, granite},
+    {"smollm3", "smollm3", "smollm3", kGgufPairs, kRms, 1e-6, kSilu, smollm3, 2e6},
+    {"arcee", "arcee", "arcee", kGgufPairs, kRms, 1e-5, Activation::Relu2, not_gated},
+    {"ernie4.5", "ernie4_5", "ernie4_5", kPairs, kRms, 1e-5, kSilu, nullptr},
+    {"stablelm", "stablelm", "stablelm", kHalves, Norm::Layer, 1e-5, kSilu, stablelm, 10000, 0.25},
+    {"nemotron", "nemotron", "nemotron", kHalves, Norm::Layer, 1e-5, Activation::Relu2, nemotron,
+     10000, 0.5},
+    {"gemma", "gemma", "gemma", kHalves, kRms, 1e-6, kGelu, gemma1},
+    {"gemma2", "gemma2", "gemma2", kHalves, kRms, 1e-6, kGelu, gemma2},
+    {"gemma3", "gemma3", "gemma3_text", kHalves, kRms, 1e-6, kGelu, gemma3, 1e6},
+    {"phi3", "phi3", "phi3", kHalves, kRms, 1e-5, kSilu, phi3, 10000, 1},
+    {"gpt2", "gpt2", "gpt2", kHalves, Norm::Layer, 1e-5, kGelu, gpt2},
+    {"gpt-oss", "gpt-oss", "gpt_oss", kHalves, kRms, 1e-5, Activation::GptOss, gpt_oss, 150000},
+    {"bert", "bert", "bert", kHalves, Norm::Layer, 1e-12, Activation::Gelu, bert},
+    {"roberta", "", "roberta|xlm-roberta", kHalves, Norm::Layer, 1e-12, Activation::Gelu, roberta},
+    {"mpnet", "", "mpnet", kHalves, Norm::Layer, 1e-12, Activation::Gelu, mpnet},
+    {"nomic-bert", "nomic-bert", "nomic_bert", kHalves, Norm::Layer, 1e-12, kSilu, nomic_bert},
+    {"deepseek2", "deepseek2", "deepseek_v2", kPairs, kRms, 1e-6, kSilu, deepseek2},
+    {"deepseek3", "", "deepseek_v3", kPairs, kRms, 1e-6, kSilu, deepseek3},
 };
 
 bool lists(std::string_view alternatives, std::string_view name) {

@@ -62,6 +62,9 @@ void Network::let_go_of_tokens() const {
 
 Tensor Network::through_layers(Tensor x, const Tensor& positions, double dropout,
                                Attend attend) const {
+  const auto part = [&](const Tensor& y) {
+    return config_.residual_scale == 1 ? y : y * config_.residual_scale;
+  };
   for (int64_t i = 0; i < config_.layers; ++i) {
     const Layer& layer = layers_[static_cast<size_t>(i)];
     const Tensor given = normed(x, layer.attention_norm);
@@ -69,11 +72,11 @@ Tensor Network::through_layers(Tensor x, const Tensor& positions, double dropout
         config_.latent.kv_rank > 0 ? latent_heads(given, i, positions) : heads(given, i, positions);
     const Tensor seen = layer.output(attend(all, i));
     // Kept whole: who reads it would else add up what all layers before made, which lives as long.
-    x = (x + normed(seen, layer.attention_post_norm).dropout(dropout)).contiguous();
+    x = (x + part(normed(seen, layer.attention_post_norm)).dropout(dropout)).contiguous();
     const Tensor y = normed(x, layer.ffn_norm);
     const Tensor made = config_.has_experts(i) ? experts(y, layer.experts) : feed_forward(y, layer);
     x = config_.encoder ? normed(y + made, layer.ffn_post_norm)
-                        : x + normed(made, layer.ffn_post_norm).dropout(dropout);
+                        : x + part(normed(made, layer.ffn_post_norm)).dropout(dropout);
     x = x.contiguous();
   }
   return normed(x, output_norm_);
@@ -100,12 +103,14 @@ Tensor Network::hidden(const Tensor& tokens, double dropout) const {
 Tensor Network::encoded(const Tensor& tokens, const Dim& count) const {
   const Tensor positions = Tensor::arange(tokens.dim(1)).unsqueeze(0);
   const Tensor mask = mask_over_all(tokens.dim(1), count);
-  return through_layers(embedded(tokens, positions), positions, 0,
-                        [&](const Heads& all, int64_t) { return over_all(all, mask); });
+  return through_layers(
+      embedded(tokens, positions), positions, 0,
+      [&](const Heads& all, int64_t layer) { return over_all(all, layer, mask); });
 }
 
 Tensor Network::logits(const Tensor& hidden) const {
-  const Tensor y = output_(hidden);
+  Tensor y = output_(hidden);
+  if (config_.logit_divisor != 1) y = y / config_.logit_divisor;
   return config_.logit_cap > 0 ? (y / config_.logit_cap).tanh() * config_.logit_cap : y;
 }
 
@@ -128,10 +133,12 @@ Network::Heads Network::heads(const Tensor& x, int64_t i, const Tensor& position
   };
   v = v.contiguous();  // a product of its own, not one in the shape of the cache that it goes to
   if (c.norm_whole_heads) q = normed(q, layer.q_norm), k = normed(k, layer.k_norm);
+  if (c.clip > 0)
+    for (Tensor* t : {&q, &k, &v}) *t = t->clamp(-c.clip, c.clip);
   q = split(q, c.heads, c.head_dim), k = split(k, c.kv_heads, c.head_dim);
   if (!c.norm_whole_heads) q = normed(q, layer.q_norm), k = normed(k, layer.k_norm);
-  const bool local = c.is_local(i);
-  const RopeTable& table = local ? local_rope_ : rope_;
+  const RopeTable none;
+  const RopeTable& table = !c.is_placed(i) ? none : c.is_local(i) ? local_rope_ : rope_;
   const bool neighbours = c.rope.neighbours;
   return {turned(q, table, positions, neighbours), turned(k, table, positions, neighbours),
           split(v, c.kv_heads, c.value_dim)};
@@ -182,15 +189,15 @@ Tensor softmax_with(const Tensor& sink, const Tensor& scores) {
 
 }  // namespace
 
-double Network::attention_scale() const {
-  return config_.attention_scale != 0 ? config_.attention_scale
-                                      : 1 / std::sqrt(static_cast<double>(config_.head_dim));
+double Network::attention_scale(int64_t layer) const {
+  const double scale = config_.scale_of_scores();
+  return config_.scale_by_layer ? scale / static_cast<double>(layer + 1) : scale;
 }
 
 /// How much of each key a query takes, of products (.., key heads, group, queries, keys).
 Tensor Network::shares(const Tensor& products, const Tensor& visible, int64_t i) const {
   const Config& c = config_;
-  Tensor scores = products * attention_scale();
+  Tensor scores = products * attention_scale(i);
   if (c.attention_cap > 0) scores = (scores / c.attention_cap).tanh() * c.attention_cap;
   scores = visible.where(scores, -INFINITY);
   const Tensor& sinks = layers_[static_cast<size_t>(i)].sinks;
@@ -251,7 +258,7 @@ Tensor Network::over_itself(const Heads& x, int64_t i, const Dim& rows, double d
   options.dropout = dropout;
   options.grouped_queries = c.heads != c.kv_heads;
   options.window = c.is_local(i) ? c.window : 0;
-  options.scale = attention_scale();
+  options.scale = attention_scale(i);
   const bool plain = c.attention_cap == 0 && !layers_[static_cast<size_t>(i)].sinks.defined();
   const Tensor y = plain ? q.scaled_dot_product_attention(k, v, options)
                          : over_itself_by_scores(q, k, v, i, dropout);
@@ -270,11 +277,11 @@ Tensor Network::mask_over_all(const Dim& length, const Dim& count) const {
   return visible.where(added.permute({2, 0, 1}).unsqueeze(0), -INFINITY);
 }
 
-Tensor Network::over_all(const Heads& x, const Tensor& mask) const {
+Tensor Network::over_all(const Heads& x, int64_t i, const Tensor& mask) const {
   const Dim length = x.q.dim(1);
   AttentionOptions options;
   options.mask = &mask;
-  options.scale = attention_scale();
+  options.scale = attention_scale(i);
   const auto side = [](const Tensor& t) { return t.transpose(1, 2); };
   const Tensor y = side(x.q).scaled_dot_product_attention(side(x.k), side(x.v), options);
   return y.transpose(1, 2).reshape({1, length, config_.heads * config_.value_dim});
@@ -302,6 +309,8 @@ Tensor Network::activated(const Tensor& gate, const Tensor& up) const {
     case Activation::Silu: return gate.silu() * up;
     case Activation::GeluTanh: return gate.gelu(true) * up;
     case Activation::Gelu: return gate.gelu(false) * up;
+    case Activation::Relu: return gate.relu() * up;
+    case Activation::Relu2: return gate.relu().square() * up;
     case Activation::GptOss: break;
   }
   constexpr double kSlope = 1.702, kLimit = 7;  // gpt-oss's

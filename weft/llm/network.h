@@ -90,7 +90,7 @@ class Network {
   Tensor through_layers(Tensor x, const Tensor& positions, double dropout, Attend attend) const;
   Tensor over_cache(const Heads& x, int64_t layer, const Batch& batch, KvCache& cache) const;
   Tensor over_itself(const Heads& x, int64_t layer, const Dim& rows, double dropout) const;
-  Tensor over_all(const Heads& x, const Tensor& mask) const;
+  Tensor over_all(const Heads& x, int64_t layer, const Tensor& mask) const;
   Tensor mask_over_all(const Dim& length, const Dim& count) const;
   Heads heads(const Tensor& x, int64_t layer, const Tensor& positions) const;
   Heads latent_heads(const Tensor& x, int64_t layer, const Tensor& positions) const;
@@ -105,7 +105,7 @@ class Network {
   Tensor feed_forward(const Tensor& x, const Layer& layer) const;
   Tensor experts(const Tensor& x, const ExpertWeights& w) const;
   Tensor by_expert(const Tensor& x, const ExpertWeights& w, const Tensor& ids, bool prompt) const;
-  double attention_scale() const;
+  double attention_scale(int64_t layer) const;
   void bind(const Weights& weights, Factors factors);
   void bind_encoder(const Weights& weights, Factors factors);
 

@@ -98,7 +98,7 @@ std::vector<float> rope_frequencies(const Rope& r, int64_t context) {
   const bool beyond = r.scaling == Rope::Scaling::LongRope && context > r.trained_context;
   const double base = r.scaling == Rope::Scaling::Dynamic ? dynamic_base(r, context) : r.base;
   Frequencies f = divided(plain(r, base), beyond ? r.long_divisors : r.divisors);
-  if (r.scaling == Rope::Scaling::Linear)
+  if (r.scaling == Rope::Scaling::Linear || r.scaling == Rope::Scaling::Proportional)
     for (float& x : f) x /= static_cast<float>(r.factor);
   if (r.scaling == Rope::Scaling::Llama3) stretch_llama3(r, f);
   if (r.scaling == Rope::Scaling::Yarn) stretch_yarn(r, f);

@@ -15,9 +15,8 @@ Tensor swapped(const Tensor& x, int64_t heads, int64_t a, int64_t b) {
 }  // namespace
 
 bool has_pair_order(std::string_view family) {
-  // DeepSeek's models have neighbours everywhere.
   for (const Family& f : families())
-    if (f.name == family) return f.neighbours && !family.starts_with("deepseek");
+    if (f.name == family) return f.pairs == Pairs::NeighboursInGguf;
   return false;
 }
 

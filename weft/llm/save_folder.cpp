@@ -18,6 +18,14 @@ namespace weft::llm {
 
 namespace {
 
+/// The format of a tensor's file: where adapters were added, numbers are in f32 until they are
+/// written.
+Codec codec_in(const GgufModel& model, const std::string& name) {
+  const GgufTensor* tensor = model.content.find(name);
+  WEFT_CHECK(tensor != nullptr, "a tensor of no file");
+  return tensor->codec;
+}
+
 /// What a GGUF file's tensors are in model.safetensors, each computed when it is written.
 class Translation {
  public:
@@ -63,12 +71,14 @@ class Translation {
     if (has_pair_order(family_))
       if (const int64_t heads = heads_of(t.name, config_)) x = in_half_order(x, heads);
     if (t.name.find("ffn_gate_inp_shexp") != std::string::npos) x = x.reshape({1, x.numel()});
-    if (family_.starts_with("gemma") && t.name.ends_with("norm.weight")) x = x - 1.0F;
+    const bool offset = family_.starts_with("gemma") || family_ == "nemotron";
+    if (offset && t.name.ends_with("norm.weight")) x = x - 1.0F;
     if (family_ == "gpt2" && t.name.find(".attn_norm") == std::string::npos &&
         t.name.starts_with("blk.") && x.ndim() == 2)
       x = x.T();
+    const Codec codec = codec_in(model_, t.name);
     const DType dtype =
-        options_.all || !is_plain(t.codec) ? row(options_.packed).dtype : row(t.codec).dtype;
+        options_.all || !is_plain(codec) ? row(options_.packed).dtype : row(codec).dtype;
     return x.dtype() == dtype ? x : x.cast(dtype);
   }
 

@@ -106,7 +106,7 @@ constexpr Row kInside[] = {
     {"post_mlp_layernorm", "layer_output_norm", kNomic},
 };
 
-// Of layers with norms before and after their parts.
+// Of layers with norms after their parts.
 constexpr Row kSandwiched[] = {
     {"post_attention_layernorm", "post_attention_norm"},
     {"pre_feedforward_layernorm", "ffn_norm"},
@@ -199,7 +199,8 @@ std::pair<std::string_view, std::string_view> without_kind(std::string_view name
 }  // namespace
 
 std::string hugging_face_name(std::string_view name, std::string_view family) {
-  const bool gpt2 = family == kGpt2, sandwiched = family == "gemma2" || family == "gemma3";
+  const bool gpt2 = family == kGpt2, sandwiched = family == "gemma2" || family == "gemma3" ||
+                                                  family == "olmo2" || family == "olmo3";
   const bool bert = family == kBert, nomic = family == kNomic;
   std::string prefix = gpt2 ? "transformer." : bert || nomic ? "" : "model.";
   const bool inside = take(name, "blk.");

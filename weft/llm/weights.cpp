@@ -170,7 +170,7 @@ Weights::Weights(const SafetensorsContent& content, double norm_offset, bool laz
                  ScaleBlock block) {
   refuse_other_scales(content);
   const bool sandwiched = std::ranges::any_of(content.arrays, [](const NamedArray& a) {
-    return a.name.find("pre_feedforward_layernorm") != std::string::npos;
+    return a.name.find("post_feedforward_layernorm") != std::string::npos;
   });
   Stacks stacks;
   for (const NamedArray& array : content.arrays) {

@@ -57,7 +57,7 @@ struct TranslatedName {
   int64_t expert = -1;      ///< one of those that `name` stacks; -1: all, or no experts
 };
 /// "model.layers.0.self_attn.q_proj.weight" is "blk.0.attn_q.weight". `sandwiched`: the layers have
-/// norms before and after their parts.
+/// norms after their parts.
 TranslatedName translated(std::string_view name, bool sandwiched);
 /// The other way: the name in a model of this family; empty: it has none. Of experts that lie apart
 /// in one ("mlp.experts.*.up_proj"), with a * for the number.

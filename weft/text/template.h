@@ -27,7 +27,7 @@ struct RenderOptions {
 /// trim_blocks, lstrip_blocks, break and continue, generation blocks, tojson without escapes,
 /// raise_exception, strftime_now. What it has: if, for (filtered, else, loop.*), set, macro, call,
 /// filter, with, raw; all operators, slices, comparisons; the filters, tests and methods that
-/// `filters()` and their like list. What it lacks: recursive loops, inheritance and imports,
+/// `filters()` and their like list; cycler, joiner. What it lacks: inheritance and imports,
 /// autoescape, integers of more than 64 bits.
 ///   JinjaTemplate("{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}")
 ///       .render(R"({"messages": [{"role": "user", "content": "Hi"}]})");  // <user>Hi

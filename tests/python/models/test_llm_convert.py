@@ -3,7 +3,7 @@ import json
 
 import numpy as np
 import pytest
-from random_llms import CASES, random_model, saved, tokenizers, torch, transformers
+from random_llms import CASES, NOT_IN_GGUF, random_model, saved, tokenizers, torch, transformers
 
 from weft.llm import Model, convert, quantize
 
@@ -23,7 +23,14 @@ def off(got, wanted):
     return np.abs(got - wanted).max() / np.abs(wanted).max()
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", NOT_IN_GGUF)
+def test_refuses_what_would_be_lost(case, tmp_path):
+    path = saved(random_model(*CASES[case]), tmp_path)
+    with pytest.raises(ValueError, match=f"GGUF metadata cannot say all of this model.*\n.*{NOT_IN_GGUF[case]}"):
+        convert(path, tmp_path / "model.gguf")
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c not in NOT_IN_GGUF])
 def test_there_and_back(case, tmp_path):
     """The GGUF file computes what the folder does, and so does the folder that is made of it, for transformers, too."""
     model = random_model(*CASES[case])

@@ -20,9 +20,9 @@ KINDS = {"Bert": dict(max_position_embeddings=96),
 LENGTHS = [1, 5, 16, 33, 80]
 
 
-def made(kind):
+def made(kind, **more):
     torch.manual_seed(3)
-    config = getattr(transformers, kind + "Config")(**SIZES, **KINDS[kind])
+    config = getattr(transformers, kind + "Config")(**SIZES, **KINDS[kind], **more)
     model = getattr(transformers, kind + "Model")(config, add_pooling_layer=False).eval()
     with torch.no_grad():
         for name, p in model.named_parameters():
@@ -65,6 +65,12 @@ def test_folders(kind, tmp_path):
     if kind == "MPNet":  # beyond the distances that count
         expect_equal(ours, model, lengths=[180])
     assert ours.encode("w9 w10s") == [2, 9, 10, 60, 3]
+
+
+@pytest.mark.parametrize("activation", ["relu", "gelu_new", "silu"])
+def test_other_activations(activation, tmp_path):
+    model = made("Bert", hidden_act=activation)
+    expect_equal(Model(folder_of(model, tmp_path), factors="f32"), model)
 
 
 def test_pooling_and_rounded_products(tmp_path):
@@ -152,6 +158,6 @@ def test_what_encoders_do_not(tmp_path):
     with pytest.raises(ValueError, match="the prompt has 97 tokens, and the context is 96"):
         ours.embedding([9] * 97)
     config = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps(config | {"hidden_act": "relu", "is_decoder": True}))
-    with pytest.raises(ValueError, match="the activation 'relu' is not supported\n.*tokens do not see those behind them"):
+    (tmp_path / "config.json").write_text(json.dumps(config | {"hidden_act": "mish", "is_decoder": True}))
+    with pytest.raises(ValueError, match="the activation 'mish' is not supported\n.*tokens do not see those behind them"):
         Model(path)

@@ -74,6 +74,37 @@ def test_logits(case, tmp_path):
     assert off(ours(together), ours(gguf, [(lora, 0.5)])) < 1e-5
 
 
+@pytest.mark.parametrize("block", [16, None])
+def test_folders_in_fp8(block, tmp_path):
+    """A scale for each block, or for each row: beside the weights, and added to what they are before that is rounded."""
+    model = random_model(*CASES["llama"])
+    base = tmp_path / "base"
+    base.mkdir()
+    saved(model, base)
+    tensors, own = safetensors.load_file(base / "model.safetensors"), dict(model.named_parameters())
+    for name in [n for n in tensors if n.endswith("_proj.weight")]:
+        w = tensors[name]
+        scale = torch.rand([n // block for n in w.shape] if block else [w.shape[0], 1]) * 0.002 + 0.001
+        wide = scale.repeat_interleave(block, 0).repeat_interleave(block, 1) if block else scale
+        tensors[name], tensors[name + "_scale_inv"] = (w / wide).to(torch.float8_e4m3fn), scale
+        with torch.no_grad():
+            own[name].copy_(tensors[name].float() * wide)
+    safetensors.save_file(tensors, base / "model.safetensors", {"format": "pt"})
+    config = json.loads((base / "config.json").read_text())
+    config["quantization_config"] = dict(quant_method="fp8", weight_block_size=block and [block, block])
+    (base / "config.json").write_text(json.dumps(config))
+    lora = adapter(model, MODULES["llama"], tmp_path / "lora")
+    wanted, together = theirs(model), tmp_path / "merged.gguf"
+
+    def exact(path, lora=()):
+        return Model(str(path), context=64, cache="f32", factors="f32", lora=lora).logits(TOKENS).numpy()
+    assert off(exact(base, [lora]), wanted) < 1e-5
+    merge(base, [lora], together, "F32")
+    assert off(exact(together), wanted) < 1e-5
+    merge(base, [lora], together)
+    assert 1e-4 < off(exact(together), wanted) < 0.02  # bf16
+
+
 def test_stabilised_ranks(tmp_path):
     """rsLoRA scales by alpha / sqrt(r)."""
     model = random_model(*CASES["llama"])

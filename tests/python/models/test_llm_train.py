@@ -108,7 +108,8 @@ def test_a_trainer_goes_on_to_the_same_losses(texts, tmp_path):
         Trainer(tmp_path / "part", config="tiny", dropout=0.1, **{**OPTIONS, "batch": 8})
 
 
-@pytest.mark.parametrize("case", ["llama", "gemma2", "gemma3", "gpt_oss", "mixtral", "deepseek"])
+@pytest.mark.parametrize("case", ["llama", "gemma2", "gemma3", "gpt_oss", "mixtral", "deepseek", "olmoe_clipped", "olmo3", "granite",
+                                  "smollm3", "qwen2_moe_dense"])
 def test_adapters_learn_as_in_pytorch(case, tmp_path):
     """Factors beside W are W + (alpha / rank) B A; caps, sinks, windows and experts have gradients."""
     random_llms = pytest.importorskip("random_llms")

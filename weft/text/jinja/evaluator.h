@@ -67,6 +67,8 @@ class Evaluator {
   Flow run_statement(const Statement& s);
   Flow run_if(const Statement& s);
   Flow run_for(const Statement& s);
+  Flow run_loop(const Statement& s, const Value& iterated, int depth);
+  Value call_loop(const Loop& loop, const Arguments& arguments);
   std::span<const Value> filtered(const Statement& s, std::span<const Value> items);
   Flow run_with(const Statement& s);
   void run_generation(const Statement& s);
@@ -80,6 +82,7 @@ class Evaluator {
   void set(std::string_view name, const Value& value);
 
   Value lookup(std::string_view name);
+  Value function_attribute(const Function& f, std::string_view name);
   Value constant_list(const Expression& e);
   Value dict(const Expression& e);
   Value slice(const Expression& e);

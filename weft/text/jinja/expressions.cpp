@@ -109,6 +109,16 @@ Value Evaluator::dict(const Expression& e) {
   return work_.dict(pairs);
 }
 
+/// Its name; of dict, the other way to make one.
+Value Evaluator::function_attribute(const Function& f, std::string_view name) {
+  if (name == "name") return Value::text(f.name);
+  if (f.kind != Function::Kind::Global || f.name != "dict" || name != "fromkeys")
+    return Value::undefined(name);
+  Function other;
+  other.name = "dict.fromkeys";
+  return Value::of(work_.new_function(other));
+}
+
 Value Evaluator::attribute(const Value& of, std::string_view name) {
   require_defined(of);
   if (of.is(Kind::Namespace)) {
@@ -116,7 +126,9 @@ Value Evaluator::attribute(const Value& of, std::string_view name) {
       if (known == name) return value;
     return Value::undefined(name);
   }
-  if (of.is(Kind::Function) && name == "name") return Value::text(of.as_function()->name);
+  if (of.is(Kind::Function)) return function_attribute(*of.as_function(), name);
+  if (of.is_group() && (name == "grouper" || name == "list"))
+    return of.items()[name == "list" ? 1 : 0];
   if (has_method(of, name)) {
     Function f;
     f.kind = Function::Kind::Method;
@@ -125,6 +137,7 @@ Value Evaluator::attribute(const Value& of, std::string_view name) {
     return Value::of(work_.new_function(f));
   }
   if (of.is(Kind::Loop)) return loop_attribute(*of.as_loop(), name);
+  if (of.is(Kind::Cycler) && name == "current") return of.as_loop()->items[of.as_loop()->at];
   if (of.is(Kind::Dict))
     if (const Value* value = find(of, Value::text(name), work_)) return *value;
   return Value::undefined(name);
@@ -258,12 +271,17 @@ Value Evaluator::called(const Expression& e) {
 
 Value Evaluator::call(const Value& function, const Arguments& arguments) {
   require_defined(function);
+  if (function.is(Kind::Loop)) return call_loop(*function.as_loop(), arguments);
   if (!function.is(Kind::Function)) refuse("{} cannot be called", kind_name(function));
   const Function& f = *function.as_function();
   switch (f.kind) {
     case Function::Kind::Macro:
     case Function::Kind::Caller: return call_macro(f, arguments);
     case Function::Kind::Method: return method(f.self, f.name, arguments);
+    case Function::Kind::Joiner: {  // nothing, and then what stands between
+      Loop& state = *f.self.as_loop();
+      return state.items[std::exchange(state.at, 1)];
+    }
     case Function::Kind::Global: break;
   }
   return global(f.name, arguments);

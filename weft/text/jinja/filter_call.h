@@ -33,6 +33,7 @@ struct FilterRow {
   Value (*apply)(const FilterCall&);
 };
 
+Value word_wrapped(const FilterCall& f);    // word_wrap.cpp
 std::span<const FilterRow> text_filters();  // text_filters.cpp: those of texts and numbers
 std::span<const FilterRow> list_filters();  // list_filters.cpp: those of lists and dicts
 

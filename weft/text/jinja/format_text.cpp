@@ -121,11 +121,11 @@ void append_formatted(TextBuilder& out, const Value& v, const Specification& s, 
   append_padded(out, s, sign, s.commas ? with_commas(std::move(digits)) : digits, true);
 }
 
-/// The value that a field names: "", "0", "name", "name.a".
+/// The value that a field names: "", "0", "name", "name.a", "name[a]".
 Value field_value(std::string_view field, const Arguments& arguments, Evaluator& evaluator,
                   size_t& next) {
-  const size_t dot = std::min(field.find('.'), field.size());
-  const std::string_view first = field.substr(0, dot);
+  const size_t end = std::min(field.find_first_of(".["), field.size());
+  const std::string_view first = field.substr(0, end);
   const bool number = first.find_first_not_of("0123456789") == std::string_view::npos;
   if (first.size() > 6 && number) refuse("there is no argument {}", first);
   const Value* v = nullptr;
@@ -137,7 +137,11 @@ Value field_value(std::string_view field, const Arguments& arguments, Evaluator&
       if (name == first) v = &value;
   }
   if (v == nullptr) refuse("format has no argument for '{{{}}}'", field);
-  return dot == field.size() ? *v : evaluator.path(*v, Value::text(field.substr(dot + 1)));
+  if (end == field.size()) return *v;
+  std::string path(field.substr(end + 1));
+  std::erase(path, ']');
+  std::ranges::replace(path, '[', '.');
+  return evaluator.path(*v, Value::text(path));
 }
 }  // namespace
 
@@ -177,7 +181,25 @@ Value formatted(std::string_view pattern, const Arguments& arguments, Evaluator&
   return out.done();
 }
 
-// %[flags][width][.precision]type of printf-style formatting.
+namespace {
+/// The text in the parentheses at `at`, which stands behind them then.
+std::string_view name_at(std::string_view pattern, size_t& at) {
+  const size_t end = pattern.find(')', at);
+  if (end == std::string_view::npos) refuse("a format's name has no end");
+  const std::string_view name = pattern.substr(at + 1, end - at - 1);
+  at = end + 1;
+  return name;
+}
+
+Value member(std::span<const Value> values, std::string_view name, Workspace& work) {
+  if (values.size() != 1 || !values[0].is(Kind::Dict)) refuse("a format with names takes a dict");
+  const Value* found = find(values[0], Value::text(name), work);
+  if (found == nullptr) refuse("format has no argument for '{}'", name);
+  return *found;
+}
+}  // namespace
+
+// %[(name)][flags][width][.precision]type of printf-style formatting.
 Value printf_formatted(std::string_view pattern, std::span<const Value> values, Workspace& work) {
   TextBuilder out(work);
   size_t next = 0;
@@ -188,7 +210,10 @@ Value printf_formatted(std::string_view pattern, std::span<const Value> values, 
     }
     Specification s;
     s.align = '>';
-    for (++at; at < pattern.size(); ++at) {
+    ++at;
+    const bool named = at < pattern.size() && pattern[at] == '(';
+    const std::string_view name = named ? name_at(pattern, at) : std::string_view();
+    for (; at < pattern.size(); ++at) {
       const char flag = pattern[at];
       if (flag == '-')
         s.align = '<';
@@ -207,8 +232,8 @@ Value printf_formatted(std::string_view pattern, std::span<const Value> values, 
       out.add("%");
       continue;
     }
-    if (next >= values.size()) refuse("a format has more fields than arguments");
-    Value v = values[next++];
+    if (!named && next >= values.size()) refuse("a format has more fields than arguments");
+    Value v = named ? member(values, name, work) : values[next++];
     if (s.type == 's' || s.type == 'r') {
       TextBuilder text(work);
       s.type == 's' ? append_text(text, v, work) : append_repr(text, v, work);
@@ -225,7 +250,10 @@ Value printf_formatted(std::string_view pattern, std::span<const Value> values, 
     }
     append_formatted(out, v, s, work);
   }
-  if (next < values.size()) refuse("a format has fewer fields than arguments");
+  // Python asks whether the one value has items that names could find.
+  const bool may_be_unused =
+      values.size() == 1 && (values[0].is(Kind::Dict) || values[0].is(Kind::List));
+  if (next < values.size() && !may_be_unused) refuse("a format has fewer fields than arguments");
   return out.done();
 }
 

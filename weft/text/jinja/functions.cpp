@@ -33,6 +33,7 @@ Value make_range(Evaluator& evaluator, const Arguments& a) {
 std::vector<Pair> pairs_of(const Arguments& a, Workspace& work) {
   std::vector<Pair> pairs;
   const auto put = [&](const Value& key, const Value& value) {
+    work.spend_for(pairs.size());
     const auto same = std::find_if(pairs.begin(), pairs.end(),
                                    [&](const Pair& p) { return equal(p.key, key, work); });
     same == pairs.end() ? pairs.push_back({key, value}) : void(same->value = value);
@@ -70,6 +71,35 @@ Value make_namespace(Evaluator& evaluator, const Arguments& a) {
   return Value::of(n);
 }
 
+Value from_keys(Evaluator& evaluator, const Arguments& a) {
+  const Value value = a.get(1, "value", Value::none());
+  Arguments pairs;
+  std::vector<Value> all;
+  for (const Value& key : sequence(a.get(0, "iterable", {}), evaluator.work())) {
+    const Value two[] = {key, value};
+    all.push_back(evaluator.work().tuple(two));
+  }
+  pairs.positional = {evaluator.work().list(all)};
+  return make_dict(evaluator, pairs);
+}
+
+Value make_cycler(Evaluator& evaluator, const Arguments& a) {
+  if (a.positional.empty()) refuse("cycler takes values");
+  Loop* state = evaluator.work().new_loop();
+  state->items = evaluator.work().keep(a.positional);
+  return Value::cycler(state);
+}
+
+Value make_joiner(Evaluator& evaluator, const Arguments& a) {
+  Arguments two;
+  two.positional = {Value::text(""), a.get(0, "sep", Value::text(", "))};
+  Function f;
+  f.kind = Function::Kind::Joiner;
+  f.name = "joiner";
+  f.self = make_cycler(evaluator, two);
+  return Value::of(evaluator.work().new_function(f));
+}
+
 Value raise_exception(Evaluator& evaluator, const Arguments& a) {
   const Value message = a.get(0, "message", Value::text(""));
   throw Problem{"template.raised", std::string(text_of(message, evaluator.work()))};
@@ -88,8 +118,11 @@ struct GlobalRow {
   Value (*call)(Evaluator&, const Arguments&);
 };
 constexpr GlobalRow kGlobals[] = {
-    {"dict", make_dict},   {"namespace", make_namespace},  {"raise_exception", raise_exception},
-    {"range", make_range}, {"strftime_now", strftime_now},
+    {"cycler", make_cycler},        {"dict", make_dict},
+    {"dict.fromkeys", from_keys},  // no name that a template can write
+    {"joiner", make_joiner},        {"namespace", make_namespace},
+    {"range", make_range},          {"raise_exception", raise_exception},
+    {"strftime_now", strftime_now},
 };
 }  // namespace
 
@@ -116,12 +149,32 @@ Value loop_attribute(const Loop& loop, std::string_view name) {
   if (name == "first") return Value::boolean(at == 0);
   if (name == "last") return Value::boolean(at == size - 1);
   if (name == "length") return Value::integer(size);
-  if (name == "depth") return Value::integer(1);  // as loops are not recursive
-  if (name == "depth0") return Value::integer(0);
+  if (name == "depth") return Value::integer(loop.depth);
+  if (name == "depth0") return Value::integer(loop.depth - 1);
   if (name == "previtem") return item(at - 1, name);
   if (name == "nextitem") return item(at + 1, name);
   return Value::undefined(name);
 }
+
+namespace {
+/// Python's: a time without a zone has none to name, and microseconds, which are 0 here.
+std::string without_zone(std::string_view pattern) {
+  std::string made;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    const char next = pattern[i] == '%' && i + 1 < pattern.size() ? pattern[i + 1] : '\0';
+    if (next == '\0') {
+      made += pattern[i];
+      continue;
+    }
+    ++i;
+    if (next == 'f')
+      made += "000000";
+    else if (next != 'Z' && next != 'z')
+      made += {'%', next};
+  }
+  return made;
+}
+}  // namespace
 
 // In the local time zone, as datetime.now() is.
 std::string strftime_text(std::string_view pattern, int64_t seconds) {
@@ -130,7 +183,7 @@ std::string strftime_text(std::string_view pattern, int64_t seconds) {
   std::tm local{};
   if (localtime_r(&time, &local) == nullptr) refuse("{} is no time", seconds);
   // One byte more, as an empty result is not an error.
-  const std::string format = std::string(pattern) + " ";
+  const std::string format = without_zone(pattern) + " ";
   char text[4096];
   const size_t size = std::strftime(text, sizeof(text), format.c_str(), &local);
   if (size == 0) refuse("a date's format makes a text too long");

@@ -42,14 +42,61 @@ std::vector<size_t> order_of(const std::vector<Value>& keys, bool reverse, Works
   return order;
 }
 
+/// Lists of what each attribute is, of which there may be several, "a,b": those that are equal need
+/// no order.
+std::vector<Value> sort_keys(const FilterCall& f, std::span<const Value> items) {
+  const Value attribute = f.argument(2, "attribute");
+  const bool case_sensitive = f.flag(1, "case_sensitive", false);
+  const std::string_view comma = ",";
+  std::vector<Value> attributes = {attribute};
+  if (attribute.is(Kind::Text)) {
+    attributes.clear();
+    for (const std::string_view name : split(attribute.as_text(), &comma, -1, false))
+      attributes.push_back(Value::text(name));
+  }
+  std::vector<std::vector<Value>> of_each(items.size());
+  for (const Value& one : attributes) {
+    const auto keys = keys_of(f, items, one, case_sensitive);
+    for (size_t i = 0; i < items.size(); ++i) of_each[i].push_back(keys[i]);
+  }
+  std::vector<Value> keys;
+  for (const std::vector<Value>& all : of_each) keys.push_back(f.work.list(all));
+  return keys;
+}
+
 Value sort(const FilterCall& f) {
   const auto items = f.items();
-  const auto keys =
-      keys_of(f, items, f.argument(2, "attribute"), f.flag(1, "case_sensitive", false));
+  const auto keys = sort_keys(f, items);
   std::vector<Value> sorted;
   for (const size_t i : order_of(keys, f.flag(0, "reverse", false), f.work))
     sorted.push_back(items[i]);
   return f.work.list(sorted);
+}
+
+/// Pairs of what an attribute is and the items that have it so.
+Value group_by(const FilterCall& f) {
+  const auto items = f.items();
+  const Value attribute = f.argument(0, "attribute"), otherwise = f.argument(1, "default");
+  if (attribute.is(Kind::None)) refuse("groupby takes an attribute's name");
+  const bool case_sensitive = f.flag(2, "case_sensitive", false);
+  std::vector<Value> own, keys, all;
+  f.work.require(2 * items.size() * sizeof(Value));
+  for (const Value& item : items) {
+    const Value v = f.evaluator.path(item, attribute);
+    own.push_back(v.is(Kind::Undefined) && !otherwise.is(Kind::None) ? otherwise : v);
+    keys.push_back(folded(own.back(), case_sensitive, f.work));
+  }
+  const std::vector<size_t> order = order_of(keys, false, f.work);
+  for (size_t at = 0; at < order.size();) {
+    const size_t first = order[at];
+    std::vector<Value> members;
+    for (; at < order.size() && equal(keys[order[at]], keys[first], f.work); ++at)
+      members.push_back(items[order[at]]);
+    if (members.empty()) members.push_back(items[order[at++]]);  // NaN is not itself
+    const Value two[] = {own[first], f.work.list(members)};
+    all.push_back(Value::group(f.work.keep(two)));
+  }
+  return f.work.list(all);
 }
 
 Value dict_sort(const FilterCall& f) {
@@ -250,6 +297,7 @@ constexpr FilterRow kListFilters[] = {
     {"default", with_default},
     {"dictsort", dict_sort},
     {"first", [](const FilterCall& f) { return at_end(f, false); }},
+    {"groupby", group_by},
     {"items", items},
     {"join", join},
     {"last", [](const FilterCall& f) { return at_end(f, true); }},

@@ -172,6 +172,7 @@ Value without(const MethodCall& m) {
 
 bool is_letter(char32_t c) { return is_in(c, kLetters); }
 bool is_digit(char32_t c) { return is_in(c, kDecimalNumbers); }
+bool is_number(char32_t c) { return is_in(c, kNumbers); }
 bool is_letter_or_number(char32_t c) { return is_in(c, kLetters | kNumbers); }
 template <bool (*holds)(char32_t)>
 Value all_are(const MethodCall& m) {
@@ -179,6 +180,12 @@ Value all_are(const MethodCall& m) {
   bool all = !m.text().empty();
   for (size_t at = 0; at < m.text().size();) all = holds(next_code_point(m.text(), at)) && all;
   return Value::boolean(all);
+}
+
+template <std::string (*change)(std::string_view)>
+Value cased_as(const MethodCall& m) {
+  m.work.spend_for(m.text().size() * 4);
+  return Value::boolean(is_cased_as(m.text(), change));
 }
 
 template <bool left, bool both>
@@ -248,6 +255,28 @@ Value loop_cycle(const MethodCall& m) {
   return values[m.self.as_loop()->at % values.size()];
 }
 
+/// Whether the values are others than the last time.
+Value loop_changed(const MethodCall& m) {
+  Loop& loop = *m.self.as_loop();
+  const auto& values = m.arguments.positional;
+  const bool same = loop.has_seen &&
+                    std::equal(values.begin(), values.end(), loop.seen.begin(), loop.seen.end(),
+                               [&](const Value& a, const Value& b) { return equal(a, b, m.work); });
+  loop.seen = m.work.keep(values);
+  loop.has_seen = true;
+  return Value::boolean(!same);
+}
+
+Value cycler_next(const MethodCall& m) {
+  Loop& state = *m.self.as_loop();
+  return state.items[std::exchange(state.at, (state.at + 1) % state.items.size())];
+}
+
+Value cycler_reset(const MethodCall& m) {
+  m.self.as_loop()->at = 0;
+  return Value::none();
+}
+
 Value forbidden(const MethodCall&) {
   refuse("templates cannot change a list or a dict; use namespace() or concatenation");
 }
@@ -268,8 +297,16 @@ constexpr MethodRow kMethods[] = {
     {Kind::Text, "index", find_text<false, true>},
     {Kind::Text, "isalnum", all_are<is_letter_or_number>},
     {Kind::Text, "isalpha", all_are<is_letter>},
+    {Kind::Text, "isascii",
+     [](const MethodCall& m) {
+       return Value::boolean(std::ranges::all_of(m.text(), [](char c) { return c >= 0; }));
+     }},
+    {Kind::Text, "isdecimal", all_are<is_digit>},
     {Kind::Text, "isdigit", all_are<is_digit>},
+    {Kind::Text, "islower", cased_as<lower>},
+    {Kind::Text, "isnumeric", all_are<is_number>},
     {Kind::Text, "isspace", all_are<is_python_space>},
+    {Kind::Text, "isupper", cased_as<upper>},
     {Kind::Text, "join", join},
     {Kind::Text, "ljust", padded<false, false>},
     {Kind::Text, "lower", changed<lower>},
@@ -279,6 +316,7 @@ constexpr MethodRow kMethods[] = {
     {Kind::Text, "removesuffix", without<false>},
     {Kind::Text, "replace", replace},
     {Kind::Text, "rfind", find_text<true, false>},
+    {Kind::Text, "rindex", find_text<true, true>},
     {Kind::Text, "rjust", padded<true, false>},
     {Kind::Text, "rpartition", partition<true>},
     {Kind::Text, "rsplit", split_text<true>},
@@ -315,7 +353,10 @@ constexpr MethodRow kMethods[] = {
     {Kind::List, "remove", forbidden},
     {Kind::List, "reverse", forbidden},
     {Kind::List, "sort", forbidden},
+    {Kind::Loop, "changed", loop_changed},
     {Kind::Loop, "cycle", loop_cycle},
+    {Kind::Cycler, "next", cycler_next},
+    {Kind::Cycler, "reset", cycler_reset},
     {Kind::Tuple, "count", list_count},
     {Kind::Tuple, "index", list_index},
 };

@@ -91,6 +91,10 @@ std::string swapped_case(std::string_view text) {
   });
 }
 
+bool is_cased_as(std::string_view text, std::string (*change)(std::string_view)) {
+  return change(text) == text && lower(text) != upper(text);
+}
+
 std::string filter_title(std::string_view text) {
   bool in_word = false;
   return changed(text, [&](std::string& out, char32_t c) {

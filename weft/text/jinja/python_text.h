@@ -18,6 +18,8 @@ std::string title(std::string_view text);  // str.title()
 std::string capitalized(std::string_view text);
 std::string swapped_case(std::string_view text);
 std::string filter_title(std::string_view text);  // what the filter `title` does
+/// Whether letters with two cases are there, and all are what `change` (lower, upper) makes.
+bool is_cased_as(std::string_view text, std::string (*change)(std::string_view));
 std::vector<std::string_view> characters(std::string_view text);
 size_t character_count(std::string_view text);
 /// str.split: at white space where `separator` is null. At most `most` times, if that is not

@@ -107,7 +107,7 @@ void Parser::for_tag(Statement& s) {
   if (!take_name("in")) fail_here("expected 'in'");
   s.expression = tuple(false, "recursive");
   if (take_name("if")) s.condition = expression();
-  if (is_name("recursive")) fail_here("recursive loops are not supported");
+  s.recursive = take_name("recursive");
   ++loops_;
   s.body = body({"else", "endfor"});
   --loops_;

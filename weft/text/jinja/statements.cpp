@@ -94,12 +94,34 @@ std::span<const Value> Evaluator::filtered(const Statement& s, std::span<const V
 Evaluator::Flow Evaluator::run_for(const Statement& s) {
   const Value iterated = evaluate(*s.expression);
   place_ = s.expression->place;
+  return run_loop(s, iterated, 1);
+}
+
+/// The loop once more, over other items, one deeper.
+Value Evaluator::call_loop(const Loop& loop, const Arguments& arguments) {
+  const Deeper deeper(depth_);
+  if (loop.recursive == nullptr) refuse("loop() runs loops with 'recursive' only");
+  if (arguments.positional.size() != 1)
+    refuse("loop() takes what to go through, got {} arguments", arguments.positional.size());
+  TextBuilder text(work_);
+  TextBuilder* outside = std::exchange(out_, &text);
+  Scope* scope = std::exchange(scope_, loop.outside);
+  run_loop(*loop.recursive, arguments.positional[0], loop.depth + 1);
+  scope_ = scope;
+  out_ = outside;
+  return text.done();
+}
+
+Evaluator::Flow Evaluator::run_loop(const Statement& s, const Value& iterated, int depth) {
   std::span<const Value> items = sequence(iterated, work_);
   if (s.condition) items = filtered(s, items);
   if (items.empty()) return run_in(work_.new_scope(scope_), s.otherwise);
   Loop* loop = work_.new_loop();
   loop->items = items;
+  loop->depth = depth;
   Scope* outside = scope_;
+  loop->outside = outside;
+  if (s.recursive) loop->recursive = &s;
   for (size_t i = 0; i < items.size(); ++i) {
     work_.spend(1);
     loop->at = i;

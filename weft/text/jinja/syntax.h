@@ -82,6 +82,7 @@ struct Statement {
   std::vector<std::pair<ExpressionPtr, ExpressionPtr>> assignments;
   std::vector<Parameter> parameters;
   Block body, otherwise;
+  bool recursive = false;  // of For
 };
 
 /// Errors: template.syntax, template.limit (deeper than 100 levels).

@@ -221,6 +221,12 @@ Value url_encoded(const FilterCall& f) {
   return out.done();
 }
 
+/// llama.cpp's: jinja2 has none of that name.
+Value from_json(const FilterCall& f) {
+  f.work.spend_for(f.text().size());
+  return read_json(f.work.keep(f.text()), "fromjson", f.work);
+}
+
 constexpr FilterRow kTextFilters[] = {
     {"abs", absolute},
     {"capitalize", changed<capitalized>},
@@ -228,7 +234,9 @@ constexpr FilterRow kTextFilters[] = {
     {"e", escape},
     {"escape", escape},
     {"float", to_real},
+    {"forceescape", escape},
     {"format", format},
+    {"fromjson", from_json},
     {"indent", indent},
     {"int", to_integer},
     {"lower", changed<lower>},
@@ -243,6 +251,7 @@ constexpr FilterRow kTextFilters[] = {
     {"upper", changed<upper>},
     {"urlencode", url_encoded},
     {"wordcount", word_count},
+    {"wordwrap", word_wrapped},
 };
 }  // namespace
 

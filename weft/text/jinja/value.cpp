@@ -32,6 +32,7 @@ std::string_view kind_name(const Value& v) {
     case Kind::Namespace: return "namespace";
     case Kind::Loop: return "loop";
     case Kind::Function: return "function";
+    case Kind::Cycler: return "cycler";
   }
   return "value";
 }
@@ -85,7 +86,8 @@ bool equal(const Value& a, const Value& b, Workspace& work, int depth) {
     }
     case Kind::Dict: return equal_dicts(a.pairs(), b, work, depth);
     case Kind::Namespace: return a.as_namespace() == b.as_namespace();
-    case Kind::Loop: return a.as_loop() == b.as_loop();
+    case Kind::Loop:
+    case Kind::Cycler: return a.as_loop() == b.as_loop();
     case Kind::Function: return a.as_function() == b.as_function();
     default: return true;  // undefined, none
   }

@@ -45,7 +45,8 @@ class Value {
     Dict,
     Namespace,
     Loop,
-    Function
+    Function,
+    Cycler
   };
 
   constexpr Value() = default;  // undefined
@@ -65,15 +66,23 @@ class Value {
   static Value text(std::string_view t) { return {Kind::Text, t.data(), t.size()}; }
   static Value list(std::span<const Value> v) { return {Kind::List, v.data(), v.size()}; }
   static Value tuple(std::span<const Value> v) { return {Kind::Tuple, v.data(), v.size()}; }
+  /// A pair with names: what groupby gives.
+  static Value group(std::span<const Value> two) {
+    Value v = tuple(two);
+    v.group_ = true;
+    return v;
+  }
   static Value dict(std::span<const Pair> v);
   static Value of(Namespace* n) { return {Kind::Namespace, n, 0}; }
   static Value of(const Loop* l) { return {Kind::Loop, l, 0}; }
   static Value of(const Function* f) { return {Kind::Function, f, 0}; }
+  static Value cycler(const Loop* l) { return {Kind::Cycler, l, 0}; }
 
   Kind kind() const { return kind_; }
   bool is(Kind k) const { return kind_ == k; }
   bool is_number() const { return kind_ >= Kind::Bool && kind_ <= Kind::Float; }
   bool is_integer() const { return kind_ == Kind::Bool || kind_ == Kind::Int; }
+  bool is_group() const { return group_; }
   bool is_list() const { return kind_ == Kind::List || kind_ == Kind::Tuple; }
 
   int64_t as_integer() const { return integer_; }  // of Bool and Int
@@ -84,7 +93,8 @@ class Value {
   Namespace* as_namespace() const {
     return const_cast<Namespace*>(static_cast<const Namespace*>(pointer_));
   }
-  const Loop* as_loop() const { return static_cast<const Loop*>(pointer_); }
+  /// Of Loop and Cycler.
+  Loop* as_loop() const { return const_cast<Loop*>(static_cast<const Loop*>(pointer_)); }
   const Function* as_function() const { return static_cast<const Function*>(pointer_); }
 
  private:
@@ -98,6 +108,7 @@ class Value {
   }
 
   Kind kind_ = Kind::Undefined;
+  bool group_ = false;
   uint32_t size_ = 0;
   union {
     const void* pointer_ = nullptr;
@@ -124,18 +135,24 @@ struct Scope {
   std::vector<std::pair<std::string_view, Value>> variables;
 };
 
+struct Statement;
+/// And the state of a cycler.
 struct Loop {
   std::span<const Value> items;
   size_t at = 0;
+  const Statement* recursive = nullptr;  // what loop(items) runs again
+  Scope* outside = nullptr;
+  int depth = 1;
+  std::span<const Value> seen = {};  // by changed()
+  bool has_seen = false;
 };
 
-struct Statement;
 struct Function {
-  enum class Kind : uint8_t { Macro, Caller, Global, Method } kind = Kind::Global;
+  enum class Kind : uint8_t { Macro, Caller, Global, Method, Joiner } kind = Kind::Global;
   std::string_view name;
   const Statement* macro = nullptr;  // of Macro and Caller
   Scope* scope = nullptr;            // where it was written
-  Value self;                        // of Method
+  Value self;                        // of Method; of Joiner a cycler
 };
 
 /// Memory of one rendering and its budgets. Beyond them: Problem "template.limit".
