@@ -20,6 +20,28 @@ TEST_F(ScheduleTest, WhatRepeatsIsReducedOnce) {
   check({{product}, {b_.reduce(along(x), Fold::Max, {0})}, {differs}}, 1e-5);
 }
 
+/// The gradient of what two layers read adds up their products before they are summed: large ones
+/// are kernels of their own, with panels or tiles, small ones and what is no product of matrices
+/// are one.
+TEST_F(ScheduleTest, LargeProductsAreSummedApart) {
+  const auto both = [&](int64_t rows, int64_t sum, bool spread) {
+    const auto factor = [&](int slot, int64_t m, int64_t n) {
+      NodeRef x = spread ? b_.param(slot, {m, sum, n}) : b_.param(slot, {rows, sum, rows});
+      return b_.broadcast(x, {spread ? m : rows, sum, spread ? n : rows}, {rows, sum, rows});
+    };
+    NodeRef first = g_.mul(factor(0, rows, 1), factor(1, 1, rows)),
+            second = g_.mul(factor(2, rows, 1), factor(3, 1, rows));
+    return b_.reduce(g_.add(first, second), Fold::Add, {1});
+  };
+  const auto steps = [](NodeRef sum) {
+    return make_schedule(std::vector<ScheduleOutput>{{sum}}, kTarget).steps.size();
+  };
+  EXPECT_EQ(steps(both(256, 64, true)), 2U);
+  EXPECT_EQ(steps(both(16, 64, true)), 1U);
+  EXPECT_EQ(steps(both(256, 64, false)), 1U);
+  check({{both(132, 64, true)}}, 1e-5);
+}
+
 /// One reciprocal for each sum of exponentials. Other shares are quotients: x / x is 1.
 TEST_F(ScheduleTest, SoftmaxDividesOnceForEachSum) {
   NodeRef x = b_.param(0, {12, 9});

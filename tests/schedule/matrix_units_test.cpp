@@ -209,6 +209,23 @@ TEST(MatrixUnits, SumAlongNeighbouringAxes) {
   expect_the_oracles(sum, {whole_numbers(x), whole_numbers(y)}, {&kWideTiles}, {"X86", "INTERP"});
 }
 
+TEST(MatrixUnits, SumTwoProductsByTiles) {
+  GraphBuilder b;
+  Graph& g = b.graph();
+  std::vector<NodeRef> params;
+  const auto factor = [&](const GraphBuilder::Ints& dims) {
+    params.push_back(b.param(static_cast<int>(params.size()), dims, DType::BF16));
+    return b.broadcast(g.cast(params.back(), DType::F32), dims, {128, 96, 128});
+  };
+  NodeRef first = g.mul(factor({128, 96, 1}), factor({1, 96, 128})),
+          second = g.mul(factor({128, 96, 1}), factor({1, 96, 128}));
+  NodeRef sum = b.reduce(g.add(first, second), Fold::Add, {1});
+  EXPECT_EQ(kernels_of(sum, kWideTiles).tiled, 2U);
+  std::vector<Array> inputs;
+  for (NodeRef p : params) inputs.push_back(whole_numbers(p));
+  expect_the_oracles(sum, inputs, {&kWideTiles}, {"X86"});
+}
+
 // The same where parts are summed side by side: which one it is, is no output's axis.
 TEST(MatrixUnits, TurnOneOperandOfASumInChunks) {
   const WeightsGradient p(1024, 128, 128);

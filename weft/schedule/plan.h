@@ -329,6 +329,8 @@ double iterations(std::span<const NodeRef> ranges);
 
 /// `reduce`, or what it repeats along axes of its result: one of size 1 in their place.
 NodeRef reduced_once(Graph& g, NodeRef reduce);
+/// The sum as one of each large product of matrices that it adds up; none where it is another.
+std::vector<NodeRef> sums_of_products(Graph& g, NodeRef sum);
 
 /// exp2(x) / sum of exp2(x) along rows, whose operands became `src`, as a product with one
 /// reciprocal for each sum; null where `quotient` is something else.

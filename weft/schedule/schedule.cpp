@@ -395,6 +395,14 @@ class Preparer {
   }
 
   NodeRef in_steps(NodeRef whole, bool is_spread) {
+    if (!is_spread) {
+      NodeRef total = nullptr;
+      for (NodeRef sum : sums_of_products(g_, whole)) {
+        NodeRef made = in_steps(sum, false);
+        total = total ? g_.add(g_.make(Op::Contiguous, total->dtype, {total}), made) : made;
+      }
+      if (total) return total;
+    }
     NodeRef reduce = reduced_once(g_, whole);
     if (reduce == whole)
       if (NodeRef made = fast_convolution(g_, whole, target_, constants_)) return made;
