@@ -205,6 +205,27 @@ TEST_F(TileConvolutions, WhatIsMadeOfResultsLiesLikeThem) {
     }
   EXPECT_GT(found, 1);
 }
+// Results of products by vectors may lie with channels side by side, where a mask is one for all
+// lanes: nine reads of each are too few for a copy then, of what tiles make they are not.
+TEST_F(TileConvolutions, ResultsArePaddedForSumsOfEachChannel) {
+  const auto each_channel = [&](DType dtype) {
+    const ConvCase c{.images = 8,
+                     .in = 32,
+                     .out = 32,
+                     .rows = 16,
+                     .columns = 32,
+                     .taps = 1,
+                     .padding = 0,
+                     .dtype = dtype};
+    const GraphBuilder::Ints all{8, 32, 16, 32, 3, 3};
+    NodeRef y = g_.cast(b_.reshape(convolution(c), {8, 32, 16, 32}), dtype);
+    NodeRef x = b_.pad(g_.cast(y, DType::F32), {0, 0, 1, 1}, {0, 0, 1, 1});
+    NodeRef w = b_.broadcast(param(2, {32, 3, 3}, dtype), {1, 32, 1, 1, 3, 3}, all);
+    return b_.reduce(g_.mul(b_.window(b_.window(x, 2, 3), 3, 3), w), Fold::Add, {4, 5});
+  };
+  EXPECT_EQ(made_for(each_channel(DType::BF16), kWideTiles, "each_8_32_18_34"), 1);
+  EXPECT_EQ(made_for(each_channel(DType::F32), kWideTiles, "each_8_32_18_34"), 0);
+}
 TEST_F(TileConvolutions, OfOneAxis) {
   for (const ConvCase& c : {ConvCase{.images = 2, .out = 32, .columns = 40},
                             ConvCase{.out = 32, .columns = 21, .stride = 2, .dilation = 2},

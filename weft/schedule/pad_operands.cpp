@@ -242,13 +242,14 @@ bool pays_padding(double reads, double elements) {
 
 namespace {
 
-/// Whether a product's sum is finished by `n`, the only thing it is there for.
-bool finishes_product(NodeRef n, const Estimates& estimates) {
+/// Whether a product's sum is finished by `n`, the only thing it is there for. (What tiles make
+/// lies as they make it.)
+bool finishes_product(NodeRef n, const Estimates& estimates, const Target& target) {
   constexpr size_t kLargestCone = 32;  // nodes looked at
   std::vector<NodeRef> cone{n};
   for (size_t i = 0; i < cone.size() && cone.size() <= kLargestCone; ++i) {
     if (is_reduction(cone[i])) {
-      if (estimates.heavy.at(cone[i])) return true;
+      if (estimates.heavy.at(cone[i]) && !target.tile_unit(cone[i]->src(0)->op)) return true;
     } else if (is_alu(cone[i]->op) || is_movement(cone[i]->op)) {
       for (NodeRef s : cone[i]->src())
         if (!is_index(s->dtype) && !contains(cone, s)) cone.push_back(s);
@@ -268,7 +269,7 @@ bool Planner::worth_padding(NodeRef n, const std::vector<Use>& wanted) const {
     if (in_reduce(d)) total += evaluations(d);
   const double numel = largest_numel(n->shape->span());
   return pays_padding(total, numel) &&
-         (total >= kReuseOfResults * numel || !finishes_product(n->src(0), estimates_));
+         (total >= kReuseOfResults * numel || !finishes_product(n->src(0), estimates_, target));
 }
 
 /// Whether sums want an image's elements under a mask that ends at its border: what is in memory
