@@ -207,6 +207,10 @@ TEST(MatrixUnits, SumAlongNeighbouringAxes) {
       b.reduce(b.graph().mul(wide(x, {3, 32, 48, 1}), wide(y, {3, 32, 1, 64})), Fold::Add, {0, 1});
   EXPECT_EQ(kernels_of(sum, kWideTiles).tiled, 1U);
   expect_the_oracles(sum, {whole_numbers(x), whole_numbers(y)}, {&kWideTiles}, {"X86", "INTERP"});
+  // A number has no axes.
+  NodeRef scaled =
+      b.reduce(b.graph().mul(b.graph().cast(x, DType::F32), b.constant(0.5)), Fold::Add, {0, 1});
+  expect_the_oracles(scaled, {whole_numbers(x)}, {&kWideTiles}, {"X86"});
 }
 
 TEST(MatrixUnits, SumTwoProductsByTiles) {

@@ -319,7 +319,7 @@ class FitForTiles {
 /// A factor of a sum with these neighbouring axes as one; null where it lacks one of them.
 NodeRef with_one_axis(Graph& g, NodeRef factor, size_t first, size_t count) {
   NodeRef x = factor->op == Op::Expand ? factor->src(0) : factor;
-  if (x->rank() != factor->rank()) return nullptr;
+  if (x->rank() != factor->rank() || x->rank() < first + count) return nullptr;  // a number
   int64_t size = 1;
   for (size_t a = first; a < first + count; ++a) {
     if (x->dim(a) != factor->dim(a)) return nullptr;
