@@ -171,8 +171,27 @@ TEST_F(TileConvolutions, OfFewChannelsWithTheirTaps) {
   check_tiled(convolution({.in = 3, .columns = 32, .taps = 7, .stride = 2, .padding = 3}));
   check_tiled(convolution({.in = 4, .columns = 19, .taps = 5, .padding = 2}));
 }
-// Two tiles that overlap: no row has places that are left out.
+/// Ranges that are unrolled in the kernels of tiles: one for rows of more than one, one for
+/// columns.
+int64_t unrolled_around_tiles(NodeRef y) {
+  int64_t found = 0;
+  const ScheduleOutput out[] = {{y}};
+  for (const Kernel& k : make_schedule(out, kWideTiles, {}).kernels) {
+    const Kernel better = optimize_kernel(k, kWideTiles, {});
+    const Toposort nodes(better.sink);
+    const auto bound = [&](Binding b) {
+      return std::ranges::count_if(
+          nodes.nodes(), [b](NodeRef n) { return n->op == Op::Range && range_binding(n) == b; });
+    };
+    if (bound(Binding::Tile) > 0) found += bound(Binding::Unroll);
+  }
+  return found;
+}
+
+// Two tiles that overlap: no row has places that are left out, and both are summed together.
 TEST_F(TileConvolutions, OfRowsOfAlmostTwoTiles) {
+  EXPECT_EQ(unrolled_around_tiles(convolution({.out = 32, .columns = 28})), 2);
+  EXPECT_EQ(unrolled_around_tiles(convolution({.out = 32, .columns = 31})), 2);
   for (const int64_t columns : {20, 28, 31}) {
     NodeRef y = convolution({.columns = columns});
     EXPECT_EQ(kernels_of(y, kWideTiles), kernels_of(convolution({.columns = 32}), kWideTiles));

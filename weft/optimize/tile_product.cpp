@@ -43,7 +43,10 @@ class TileSearch {
     // Columns that lie in blocks of a tile's width have their blocks walked by another range.
     if (info_.ranges[n].extent == unit_.tile) p.around_n = next_block(columns, rows);
     if (p.around_n == none) p.around_n = n;
-    if (!cuts(m, p.each) || !cuts_around(p)) p.each = 1;
+    p.all_columns = p.around_n == n && info_.ranges[n].extent > p.tile &&
+                    info_.ranges[n].extent < p.tile * p.each &&
+                    info_.ranges[n].extent > p.tile * (p.each - 1);
+    if (!cuts(m, p.each) || (!p.all_columns && !cuts_around(p))) p.each = 1, p.all_columns = false;
     return p;
   }
 
@@ -102,7 +105,11 @@ void cut_tiles(LoopNest& nest, const KernelInfo& info, const TileProduct& p) {
   const LoopNest::Axis rows = cut(nest, info, p.m, p.tile * p.each);
   const LoopNest::Parts each_row = nest.split(rows, p.tile, Tail::Exact);
   nest.bind(each_row.outer, Binding::Unroll);
-  if (p.around_n == p.n) {
+  if (p.all_columns) {
+    const LoopNest::Parts columns = nest.split(p.n, p.tile, Tail::Overlap);
+    nest.bind(columns.outer, Binding::Unroll);
+    nest.bind(columns.inner, Binding::Vector);
+  } else if (p.around_n == p.n) {
     const LoopNest::Axis columns = cut(nest, info, p.n, p.tile * p.each);
     const LoopNest::Parts each_column = nest.vectorise(columns, p.tile, Tail::Exact);
     nest.bind(each_column.outer, Binding::Unroll);

@@ -15,6 +15,7 @@ struct TileProduct {
   size_t around_n;  ///< walks from tile to tile along n: n itself, or the range outside of it
   int64_t tile;     ///< rows and columns of one
   int64_t each;     ///< tiles of the sum along m and n that are summed together
+  bool all_columns = false;  ///< there are no more along n, and the last one overlaps
 };
 /// Null where the kernel is none, or the target has no such unit.
 std::optional<TileProduct> find_tile_product(const KernelInfo& info, const Target& target);
