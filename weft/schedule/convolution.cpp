@@ -178,6 +178,30 @@ bool find_zeros(NodeRef n, NodeRef gradient, size_t axis, int64_t above, const T
   return out.before >= 0 && out.after >= 0;
 }
 
+/// What comes from above with zeros around and, by steps, between. Of three axes the last ones are
+/// there.
+NodeRef with_zeros(Graph& g, NodeRef above, const std::array<Zeros, 3>& zeros,
+                   const std::array<int64_t, 3>& steps) {
+  const size_t rank = above->rank(), first = 5 - rank;
+  std::vector<NodeRef> src{above};
+  for (const bool after : {false, true})
+    for (size_t d = 0; d < rank; ++d) {
+      const Zeros z = d < 2 ? Zeros{} : zeros[first + d - 2];
+      src.push_back(g.index(after ? z.after : z.before));
+    }
+  std::vector<int64_t> between(rank, 0);
+  for (size_t d = 2; d < rank; ++d) between[d] = steps[first + d - 2] - 1;
+  return g.make({Op::Pad, above->dtype, src, between});
+}
+
+/// (in, out, taps) as (out, in, taps), the last of these first.
+NodeRef turned_around(Graph& g, NodeRef weight) {
+  std::vector<int64_t> taps;
+  for (size_t a = 2; a < weight->rank(); ++a) taps.push_back(static_cast<int64_t>(a));
+  const NodeRef src[] = {moved_axis(g, weight, 1, 0)};
+  return g.make({Op::Flip, weight->dtype, src, taps});
+}
+
 /// The gradient of an image as the convolution that it is: of what comes from above with zeros
 /// around and between, by the weights turned around. `copies`: what values are by now.
 bool find_gradient(Graph& g, NodeRef n, const NodeMap<NodeRef>& copies, Convolution& out) {
@@ -200,29 +224,17 @@ bool find_gradient(Graph& g, NodeRef n, const NodeMap<NodeRef>& copies, Convolut
         !has_dims(weight,
                   {1, 1, size(2), size(3), 1, 1, 1, size(kTaps), size(kTaps + 1), size(kTaps + 2)}))
       continue;
-    const std::vector<NodeRef> image =
-        image_dims(g, product, {size(0), size(2), size(kPlanes), size(kRows), size(kColumns)});
-    const size_t rank = image.size(), first = 5 - rank;  // of three axes
-    std::vector<NodeRef> src{reshaped(g, copies.at(above), image)};
-    std::vector<int64_t> between(rank, 0), turned_axes;
-    for (const bool after : {false, true})
-      for (size_t d = 0; d < rank; ++d) {
-        const Zeros z = d < 2 ? Zeros{} : zeros[first + d - 2];
-        src.push_back(g.index(after ? z.after : z.before));
-      }
-    for (size_t d = 2; d < rank; ++d) {
-      between[d] = taps[first + d - 2]->stride - 1;
-      turned_axes.push_back(static_cast<int64_t>(d));
-      out.is_spaced |= between[d] > 0;
-    }
-    const NodeRef turned[] = {moved_axis(
+    out.image = with_zeros(
         g,
-        reshaped(g, copies.at(weight),
-                 image_dims(g, product,
-                            {size(2), size(3), size(kTaps), size(kTaps + 1), size(kTaps + 2)})),
-        1, 0)};
-    out.image = g.make({Op::Pad, above->dtype, src, between});
-    out.weight = g.make({Op::Flip, weight->dtype, turned, turned_axes});
+        reshaped(
+            g, copies.at(above),
+            image_dims(g, product, {size(0), size(2), size(kPlanes), size(kRows), size(kColumns)})),
+        zeros, {out.across.stride, out.down.stride, out.along.stride});
+    out.weight = turned_around(
+        g, reshaped(g, copies.at(weight),
+                    image_dims(g, product,
+                               {size(2), size(3), size(kTaps), size(kTaps + 1), size(kTaps + 2)})));
+    out.is_spaced = out.across.stride > 1 || out.down.stride > 1 || out.along.stride > 1;
     out.images = size(0), out.in = size(2), out.out = size(3);
     const auto places = [&](size_t axis) {
       return has_axis(product, axis) ? n->dim(n->rank() + axis - kColumns - 1)->vmin : 1;
