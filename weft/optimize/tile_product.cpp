@@ -43,9 +43,8 @@ class TileSearch {
     // Columns that lie in blocks of a tile's width have their blocks walked by another range.
     if (info_.ranges[n].extent == unit_.tile) p.around_n = next_block(columns, rows);
     if (p.around_n == none) p.around_n = n;
-    p.all_columns = p.around_n == n && info_.ranges[n].extent > p.tile &&
-                    info_.ranges[n].extent < p.tile * p.each &&
-                    info_.ranges[n].extent > p.tile * (p.each - 1);
+    const int64_t width = info_.ranges[n].extent;
+    p.all_columns = p.around_n == n && width < p.tile * p.each && width > p.tile * (p.each - 1);
     if (!cuts(m, p.each) || (!p.all_columns && !cuts_around(p))) p.each = 1, p.all_columns = false;
     return p;
   }

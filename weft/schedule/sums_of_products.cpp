@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kLeast = 1 << 20;  // products; below, one kernel more costs more than it saves
 constexpr int64_t kShortest = 32;   // sum, beside which adding up the results is little
-constexpr size_t kMost = 16;        // products
+constexpr size_t kMost = 256;       // products
 
 /// A factor of a product of matrices: it is read again for some axis of the result.
 bool is_spread_along(NodeRef factor, NodeRef sum) {
@@ -27,12 +27,23 @@ bool is_product(NodeRef x, NodeRef sum) {
          is_spread_along(x->src(1), sum);
 }
 
-/// Whether `x` adds up nothing but products, which are put into `out`.
-bool find_products(NodeRef x, NodeRef sum, std::vector<NodeRef>& out) {
-  if (x->op == Op::Add)
-    return find_products(x->src(0), sum, out) && find_products(x->src(1), sum, out);
-  out.push_back(x);
-  return is_product(x, sum) && out.size() <= kMost;
+/// What `x` adds up, in order, where it is products and not too many of them; else none.
+std::vector<NodeRef> products_in(NodeRef x, NodeRef sum) {
+  std::vector<NodeRef> found, left{x};
+  while (!left.empty()) {
+    NodeRef n = left.back();
+    left.pop_back();
+    if (n->op == Op::Add) {
+      left.push_back(n->src(1));
+      left.push_back(n->src(0));
+    } else if (is_product(n, sum)) {
+      found.push_back(n);
+    } else {
+      return {};
+    }
+    if (found.size() + left.size() > kMost) return {};
+  }
+  return found;
 }
 
 }  // namespace
@@ -41,10 +52,8 @@ std::vector<NodeRef> sums_of_products(Graph& g, NodeRef sum) {
   NodeRef x = sum->src(0);
   if (fold_of(sum) != Fold::Add || x->op != Op::Add || !is_static(x)) return {};
   const double all = largest_numel(x->shape->span()), results = largest_numel(sum->shape->span());
-  std::vector<NodeRef> products;
-  if (all < kLeast || all < static_cast<double>(kShortest) * results ||
-      !find_products(x, sum, products))
-    return {};
+  if (all < kLeast || all < static_cast<double>(kShortest) * results) return {};
+  std::vector<NodeRef> products = products_in(x, sum);
   for (NodeRef& n : products) {
     const NodeRef src[] = {n};
     n = g.with_sources(sum, src);
