@@ -173,6 +173,29 @@ TEST_F(PackOperands, HalvesAreWidenedInVectors) {
       << "vectors run along the sum";
 }
 
+/// Where windows move by two, or rows are shorter than half a vector, halves would be gathered: the
+/// image is widened first. Read often, it is transposed meanwhile; else it lies as it came.
+TEST_F(PackOperands, HalvesThatWouldBeGatheredAreWidenedFirst) {
+  const auto layout = [&](int64_t channels, int64_t size, int64_t stride) {
+    const int64_t n = 4, places = (size + 2 - 3) / stride + 1;
+    NodeRef x = g_.cast(b_.param(0, {n, channels, size, size}, DType::F16), DType::F32);
+    x = b_.pad(x, {0, 0, 1, 1}, {0, 0, 1, 1});
+    x = b_.window(b_.window(x, 2, 3, stride, 1), 3, 3, stride, 1);
+    const GraphBuilder::Ints all{n, channels, places, places, 3, 3};
+    NodeRef w = b_.expand(b_.param(1, {1, channels, 1, 1, 3, 3}), all);
+    const ScheduleOutput y[] = {{b_.reduce(g_.mul(x, w), Fold::Add, {4, 5})}};
+    for (const BufferSpec& b : make_schedule(y, cpu(true)).buffers)
+      if (b.input < 0 && b.output < 0 && b.numel->vmax == n * channels * size * size)
+        return b.layout;
+    return std::string("none");
+  };
+  EXPECT_EQ(layout(64, 28, 2), "row-major");
+  EXPECT_EQ(layout(64, 12, 2), "row-major");
+  EXPECT_EQ(layout(256, 7, 1), "axes 0,2,3,1");
+  EXPECT_EQ(layout(64, 28, 1), "none") << "rows fill vectors, and are copied with zeros";
+  EXPECT_EQ(layout(16, 7, 1), "none") << "takes less than a launch";
+}
+
 /// A convolution whose vectors run along rows of the image reads it as it lies, also where weights
 /// could be put in any order for nothing: results side by side cost less than weights side by side.
 TEST_F(PackOperands, ImagesStayInRowsWhereVectorsRunAlongThem) {

@@ -368,14 +368,13 @@ class ColumnBlocks {
   NodeMap<NodeRef> given_;
 };
 
-/// Whether `n` are halves of memory as f32.
+}  // namespace
+
 bool widens_half(NodeRef n) {
   if (n->op != Op::Cast || n->dtype != DType::F32) return false;
   NodeRef from = moved(n->src(0));
   return from->op == Op::Param && is_half(from->dtype);
 }
-
-}  // namespace
 
 /// Whether a product widens halves one by one: vectors run along an axis that they have not. A
 /// vector of them is one instruction, one of them is three.
@@ -401,6 +400,24 @@ bool Planner::is_decoded_in_registers(NodeRef n, const std::vector<Use>& wanted,
     return false;
   for (NodeRef part : cone.nodes) decoded_[part] = true;
   return true;
+}
+
+/// Whether vectors of a sum would gather halves: none of its axes walks along their rows for half a
+/// vector or more, as where windows move by two or rows are of seven. Gathered one by one they
+/// take four times as long as words (960 images of 7 x 7, depthwise 3 x 3: 292 us, and 96).
+bool Planner::gathers_halves(NodeRef n, const std::vector<Use>& wanted, double total) const {
+  constexpr double kReads = 2;           // of each, from which on
+  constexpr double kLaunched = 1 << 15;  // elements that take as long as another kernel
+  if (!widens_half(n) || n->rank() == 0 || target.vector_bits == 0 || wanted.size() != 1 ||
+      !in_reduce(wanted[0]))
+    return false;
+  const double numel = largest_numel(n->shape->span());
+  const auto last = static_cast<int>(n->rank()) - 1;
+  return numel >= kLaunched && total >= kReads * numel &&
+         std::ranges::none_of(wanted[0].scope, [&](NodeRef r) {
+           return r->op == Op::Range && r->src(0)->vmax >= target.lanes(DType::F32) / 2 &&
+                  moving_axis(g, wanted[0].access, r) == last;
+         });
 }
 
 /// Whether a product of few rows reads halves of memory, of which each vector is one instruction.

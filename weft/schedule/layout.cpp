@@ -482,6 +482,19 @@ bool is_made_by_tiles(const Planner& plan, NodeRef n, std::span<const size_t> ke
 
 }  // namespace
 
+namespace {
+
+/// What is widened once for few reads lies as it came: another order would be a transposition.
+bool lies_as_it_came(const Planner& plan, NodeRef n) {
+  if (!widens_half(n)) return false;
+  double reads = 0;
+  for (const Use& d : plan.uses.at(n))
+    if (d.load) reads += iterations(d.scope);
+  return reads < kLeastReads * largest_numel(n->shape->span());
+}
+
+}  // namespace
+
 void choose_layouts(Planner& plan) {
   if (!plan.options.layouts) return;
   const std::vector<std::vector<ProductOperand>> operands = reduced_operands(plan);
@@ -492,7 +505,7 @@ void choose_layouts(Planner& plan) {
       by_tiles[b.node] = true;
   for (BufferPlan& b : plan.buffers) {
     NodeRef n = b.node;
-    if (b.row_major || n->rank() < 2) continue;
+    if (b.row_major || n->rank() < 2 || lies_as_it_came(plan, n)) continue;
     if (std::ranges::any_of(plan.uses.at(n), [&](const Use& d) {
           return d.load && plan.kernels[static_cast<size_t>(d.kernel)].sums_bytes;
         }))

@@ -231,6 +231,7 @@ Planner::Verdict Planner::decide_elementwise(NodeRef n, const std::vector<Use>& 
     return {false, "cheap, and larger than what it is made of"};
   if (wanted.size() == 1 && total <= numel * 1.01) return {false, "used once"};
   if (is_decoded_in_registers(n, wanted, total)) return {false, "the rows of a tile share it"};
+  if (gathers_halves(n, wanted, total)) return {true, "vectors would gather halves"};
   if (is_widened(n, wanted, total)) return {false, "the rows of a tile share what is widened"};
   if (widens_singly(n, wanted, total)) return {true, "halves are widened in vectors"};
   if (is_taken_apart(n, total)) return {false, "the bytes of a word share it"};

@@ -167,6 +167,7 @@ class Planner {
   void note_coded(NodeRef n, const std::vector<Use>& wanted);
   bool is_decoded_in_registers(NodeRef n, const std::vector<Use>& wanted, double total);
   bool widens_singly(NodeRef n, const std::vector<Use>& wanted, double total) const;
+  bool gathers_halves(NodeRef n, const std::vector<Use>& wanted, double total) const;
   bool is_widened(NodeRef n, const std::vector<Use>& wanted, double total) const;
   bool is_taken_apart(NodeRef n, double total) const;
   Verdict decide_elementwise(NodeRef n, const std::vector<Use>& wanted);
@@ -283,6 +284,9 @@ double step_bytes(const Planner& plan, const ProductOperand& o, std::span<const 
 bool depends_on(NodeRef n, NodeRef range);
 /// The axis whose index moves by one element when `range` does, and no other axis moves; -1: none.
 int moving_axis(Graph& g, const Access& access, NodeRef range);
+
+/// Whether `n` are halves of memory as f32.
+bool widens_half(NodeRef n);
 
 /// Whether the product that reads `n` like this can have vectors along an output axis in which `n`
 /// does not vary: the others lie along it, or are read so often that they will be moved.
