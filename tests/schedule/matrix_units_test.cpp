@@ -314,6 +314,34 @@ TEST(MatrixUnits, FewRowsOrColumnsAreByTiles) {
         << c.m << " x " << c.k << " x " << c.n << (c.transposed ? " transposed" : "");
   }
 }
+
+// A batch's, too, where each has rows enough; rows that end within a word's tile are copied as they
+// lie, in one kernel.
+TEST(MatrixUnits, FewColumnsOfABatchAreByTiles) {
+  struct Batch {
+    GraphBuilder b;
+    NodeRef x, w, sum;
+    Batch(int64_t batch, int64_t m, int64_t k, int64_t n)
+        : x(b.param(0, {batch, m, k}, DType::BF16)), w(b.param(1, {batch, k, n}, DType::BF16)) {
+      const GraphBuilder::Ints all{batch, m, k, n};
+      NodeRef rows = b.broadcast(b.graph().cast(x, DType::F32), {batch, m, k, 1}, all);
+      NodeRef columns = b.broadcast(b.graph().cast(w, DType::F32), {batch, 1, k, n}, all);
+      sum = b.reduce(b.graph().mul(rows, columns), Fold::Add, {2});
+    }
+  };
+  EXPECT_EQ(kernels_of(Batch(128, 32, 512, 8).sum, kWideTiles), (Kernels{1, 3}))
+      << "words of columns, and their results";
+  EXPECT_EQ(kernels_of(Batch(128, 128, 64, 16).sum, kWideTiles), (Kernels{1, 2}));
+  EXPECT_EQ(kernels_of(Batch(128, 128, 50, 16).sum, kWideTiles), (Kernels{1, 3}))
+      << "rows with zeros behind them";
+  EXPECT_EQ(kernels_of(Batch(256, 16, 200, 8).sum, kWideTiles).tiled, 0U);
+  for (const auto& [m, k, n] : {std::tuple{40, 33, 9}, {64, 64, 5}, {7, 96, 48}}) {
+    const Batch few(3, m, k, n);
+    expect_the_oracles(few.sum, {whole_numbers(few.x), whole_numbers(few.w)},
+                       {&kWideTiles, &kTiles}, {"X86", "INTERP"});
+  }
+}
+
 TEST(MatrixUnits, FewRowsAndColumnsGiveTheSameSums) {
   for (const bool transposed : {false, true})
     for (const auto& [m, k, n] :

@@ -166,7 +166,12 @@ class DotProducts {
     if (bits(narrow->dtype) < bits(as)) narrow = g_.make(Op::Cast, as, {narrow});
     NodeRef x = moved_axis(g_, narrow, last, f.full->rank() - 1);
     const size_t along = axis_ - (last < axis_ ? 1 : 0);
-    if (length * unit.depth != count_) x = padded(g_, x, along, 0, length * unit.depth - count_);
+    if (length * unit.depth != count_) {
+      x = padded(g_, x, along, 0, length * unit.depth - count_);
+      // Rows are copied as they lie: words of theirs would be in any order (65536 x 50 by 17: 1500
+      // us, and 530).
+      if (is_rows(f) && target_.tile_unit(unit.op)) x = g_.make(Op::Contiguous, x->dtype, {x});
+    }
     NodeRef word = words_along(g_, x, along, length, unit.depth);
     if (flips(f, as)) {  // the sign bit of each
       NodeRef signs = g_.constant(Value::of(DType::U32, int64_t{0x80808080}));
@@ -198,8 +203,8 @@ class DotProducts {
   Factor left_, right_;
 };
 
-/// A product of two matrices that tiles would copy more of than they need to, or that has fewer
-/// rows or columns than one of them.
+/// A product of two matrices, or of a batch of them, that tiles would copy more of than they need
+/// to, or that has fewer rows or columns than one of them.
 class FitForTiles {
  public:
   FitForTiles(Graph& g, NodeRef sum, const MatrixUnit& tiles, const Target& target,
@@ -213,24 +218,38 @@ class FitForTiles {
 
   /// The sum of the product as tiles want it; null where they want it as it is, or it is none.
   NodeRef run() {
-    Side rows = side(0), columns = side(1);
-    if (!rows.narrow || !columns.narrow || !are_matrices(rows, columns)) return nullptr;
-    const size_t rank = sum_->src(0)->rank(), last = axis_ + 1 == rank ? axis_ - 1 : rank - 1;
+    NodeRef x = sum_->src(0);
+    NodeRef left = narrow_factor(0), right = narrow_factor(1);
+    if (!left || !right) return nullptr;
+    for (size_t a = 0; a < x->rank(); ++a)
+      if (a != axis_ && !is_int_const(left->dim(a), 1) && !is_int_const(right->dim(a), 1))
+        batch_.push_back(a);
+    Side rows = side(left), columns = side(right);
+    if (rows.axes.empty() || columns.axes.empty()) return nullptr;
+    const size_t rank = x->rank(), last = axis_ + 1 == rank ? axis_ - 1 : rank - 1;
     if (rows.has(last)) std::swap(rows, columns);
     const bool turned = pays_turning(rows, columns);
     if (!turned && rows.count >= tiles_.tile && columns.count >= tiles_.tile) return nullptr;
-    if (std::min(rows.count, columns.count) < kFewest) return nullptr;
+    const int64_t height = (turned ? columns : rows).count, width = (turned ? rows : columns).count;
+    if (std::min(height, width) < kFewest) return nullptr;
+    const size_t first = batch_.size();
+    if (first > 0 && height < kTilesOfBatch * tiles_.tile) return nullptr;
     NodeRef made = turned ? product(columns, rows) : product(rows, columns);
     if (!made) return nullptr;
-    const int64_t height = (turned ? columns : rows).count, width = (turned ? rows : columns).count;
     NodeRef result = g_.make(Op::Contiguous, sum_->dtype, {made});
-    result = part(g_, part(g_, result, 0, 0, height), 1, 0, width);
-    return in_place(turned ? moved_axis(g_, result, 0, 1) : result, rows, columns);
+    result = part(g_, part(g_, result, first, 0, height), first + 1, 0, width);
+    return in_place(turned ? moved_axis(g_, result, first, first + 1) : result, rows, columns);
   }
 
  private:
   // Rows, or columns, from which on a tile that has more is faster than vectors without it.
   static constexpr int64_t kFewest = 5;
+  // Of rows, from which on so small matrices of a batch are worth copies: 128 of 32 x 512 by 8
+  // columns gain 4 times, 256 of 16 x 200 lose 1.5.
+  static constexpr int64_t kTilesOfBatch = 2;
+  // Elements from which on zeros are put around rows first, which are transposed into words then
+  // by vectors: one by one under a mask, 256 of 8 x 200 took 520 us.
+  static constexpr double kLaunched = 1 << 15;
 
   struct Side {
     NodeRef narrow = nullptr;
@@ -239,20 +258,22 @@ class FitForTiles {
     bool has(size_t axis) const { return std::ranges::find(axes, axis) != axes.end(); }
   };
 
-  Side side(size_t i) {
-    NodeRef x = sum_->src(0), full = x->src(i);
-    Side s{narrow_values(g_, full), {}, 1};
-    if (!s.narrow || s.narrow->rank() != x->rank() || s.narrow->dim(axis_) != x->dim(axis_))
-      return {};
-    for (size_t a = 0; a < x->rank(); ++a)
-      if (a != axis_ && !is_int_const(s.narrow->dim(a), 1))
-        s.axes.push_back(a), s.count *= s.narrow->dim(a)->vmin;
-    return s;
+  bool is_batch(size_t axis) const { return std::ranges::find(batch_, axis) != batch_.end(); }
+
+  /// A factor before it is converted, with the sum's axis and all of the product's; null where it
+  /// has not.
+  NodeRef narrow_factor(size_t i) {
+    NodeRef x = sum_->src(0), narrow = narrow_values(g_, x->src(i));
+    const bool whole = narrow && narrow->rank() == x->rank() && narrow->dim(axis_) == x->dim(axis_);
+    return whole ? narrow : nullptr;
   }
 
-  static bool are_matrices(const Side& a, const Side& b) {
-    return !a.axes.empty() && !b.axes.empty() &&
-           std::ranges::none_of(a.axes, [&](size_t axis) { return b.has(axis); });
+  Side side(NodeRef narrow) const {
+    Side s{narrow, {}, 1};
+    for (size_t a = 0; a < narrow->rank(); ++a)
+      if (a != axis_ && !is_int_const(narrow->dim(a), 1) && !is_batch(a))
+        s.axes.push_back(a), s.count *= narrow->dim(a)->vmin;
+    return s;
   }
 
   /// Tiles read rows along the sum where they lie, and copy columns: the smaller operand should be
@@ -264,40 +285,64 @@ class FitForTiles {
            !constants_.contain(columns.narrow) && Reading(g_, columns.narrow).lies_along(g_, axis_);
   }
 
-  /// (count, sum), with zeros for rows that fill a tile.
+  /// (batch.., count, sum), with zeros for rows that fill a tile.
   NodeRef matrix(const Side& s) {
-    std::vector<int64_t> order(s.axes.begin(), s.axes.end());
+    std::vector<int64_t> order(batch_.begin(), batch_.end());
+    order.insert(order.end(), s.axes.begin(), s.axes.end());
     for (size_t a = 0; a < s.narrow->rank(); ++a)
-      if (a != axis_ && !s.has(a)) order.push_back(static_cast<int64_t>(a));
+      if (a != axis_ && !s.has(a) && !is_batch(a)) order.push_back(static_cast<int64_t>(a));
     order.push_back(static_cast<int64_t>(axis_));
     const NodeRef src[] = {s.narrow};
     NodeRef x = g_.make({Op::Permute, s.narrow->dtype, src, order});
-    const NodeRef dims[] = {g_.index(s.count), x->dim(x->rank() - 1)};
+    std::vector<NodeRef> dims = batch_dims();
+    dims.insert(dims.end(), {g_.index(s.count), x->dim(x->rank() - 1)});
     x = reshaped(g_, x, dims);
-    return s.count < tiles_.tile ? padded(g_, x, 0, 0, tiles_.tile - s.count) : x;
+    const int64_t run = tiles_.tile * tiles_.depth, count = x->dim(x->rank() - 1)->vmin;
+    const int64_t rows = std::max<int64_t>(0, tiles_.tile - s.count),
+                  rest = (run - count % run) % run;
+    if (rows == 0 && rest == 0) return x;
+    x = padded(g_, padded(g_, x, batch_.size(), 0, rows), batch_.size() + 1, 0, rest);
+    const bool first = numel(x) >= kLaunched && Reading(g_, s.narrow).lies_along(g_, axis_);
+    return first ? g_.make(Op::Contiguous, x->dtype, {x}) : x;
+  }
+
+  std::vector<NodeRef> batch_dims() const {
+    std::vector<NodeRef> dims;
+    for (size_t a : batch_) dims.push_back(sum_->src(0)->dim(a));
+    return dims;
   }
 
   NodeRef product(const Side& rows, const Side& columns) {
     const DType run = sum_->src(0)->dtype;
+    const size_t first = batch_.size();
     NodeRef a = g_.make(Op::Cast, run, {matrix(rows)});
-    NodeRef b = moved_axis(g_, g_.make(Op::Cast, run, {matrix(columns)}), 1, 0);
-    NodeRef one = g_.index(1), height = a->dim(0), sum = a->dim(1), width = b->dim(1);
+    NodeRef b = moved_axis(g_, g_.make(Op::Cast, run, {matrix(columns)}), first + 1, first);
+    NodeRef one = g_.index(1), height = a->dim(first), sum = a->dim(first + 1),
+            width = b->dim(first + 1);
+    const auto behind_batch = [&](std::initializer_list<NodeRef> dims) {
+      std::vector<NodeRef> all = batch_dims();
+      all.insert(all.end(), dims);
+      return all;
+    };
     const auto spread = [&](NodeRef x, std::initializer_list<NodeRef> dims) {
-      const NodeRef all[] = {reshaped(g_, x, dims), height, sum, width};
-      return g_.make({Op::Expand, run, all});
+      std::vector<NodeRef> src = behind_batch({height, sum, width});
+      src.insert(src.begin(), reshaped(g_, x, behind_batch(dims)));
+      return g_.make({Op::Expand, run, src});
     };
     NodeRef factors =
         g_.make(Op::Mul, run, {spread(a, {height, sum, one}), spread(b, {one, sum, width})});
-    return DotProducts(g_, reduce_over(g_, factors, Fold::Add, {1}), target_, constants_).run();
+    const auto axis = static_cast<int64_t>(first) + 1;
+    return DotProducts(g_, reduce_over(g_, factors, Fold::Add, {axis}), target_, constants_).run();
   }
 
-  /// (rows, columns) in the order of the sum's axes.
+  /// (batch.., rows, columns) in the order of the sum's axes.
   NodeRef in_place(NodeRef result, const Side& rows, const Side& columns) {
     NodeRef x = sum_->src(0);
-    std::vector<size_t> axes(rows.axes.begin(), rows.axes.end());
+    std::vector<size_t> axes(batch_.begin(), batch_.end());
+    axes.insert(axes.end(), rows.axes.begin(), rows.axes.end());
     axes.insert(axes.end(), columns.axes.begin(), columns.axes.end());
     for (size_t a = 0; a < x->rank(); ++a)
-      if (a != axis_ && !rows.has(a) && !columns.has(a)) axes.push_back(a);
+      if (a != axis_ && !is_batch(a) && !rows.has(a) && !columns.has(a)) axes.push_back(a);
     std::vector<NodeRef> dims;
     std::vector<int64_t> order(sum_->rank());
     for (size_t i = 0; i < axes.size(); ++i) {
@@ -314,6 +359,7 @@ class FitForTiles {
   const Target& target_;
   const ConstantValues& constants_;
   size_t axis_;
+  SmallVector<size_t, 4> batch_;  // axes that both factors have
 };
 
 /// A factor of a sum with these neighbouring axes as one; null where it lacks one of them.
