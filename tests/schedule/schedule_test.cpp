@@ -425,8 +425,30 @@ TEST_F(ScheduleTest, LongProductsOfFewTilesAreSummedInChunks) {
   const int64_t cached = kTarget.machine.l2().bytes / 4;  // elements
   EXPECT_EQ(steps(cached / 16, 32), 2u);
   EXPECT_EQ(steps(cached / 8, 16), 2u);
-  EXPECT_EQ(steps(cached / 4, 8), 1u) << "read but four times";
+  EXPECT_EQ(steps(cached / 4, 8), 2u) << "rows of 8 numbers";
   EXPECT_EQ(steps(cached / 64, 32), 1u) << "in a cache";
+}
+
+/// Rows are summed to one in chunks: an item walks down some columns of all of them otherwise.
+TEST_F(ScheduleTest, ManyRowsAreSummedInChunks) {
+  const auto steps = [&](int64_t rows, int64_t columns, Fold fold = Fold::Add) {
+    return kernels({{b_.reduce(b_.param(0, {rows, columns}), fold, {0})}});
+  };
+  const auto times = [&](int64_t rows, int64_t columns) {
+    return kernels({{b_.matmul(b_.param(0, {1, rows}), b_.param(1, {rows, columns}))}});
+  };
+  EXPECT_EQ(steps(8192, 100), 2u);
+  EXPECT_EQ(steps(8192, 100, Fold::Max), 2u);
+  EXPECT_EQ(steps(8192, 100, Fold::Mul), 1u) << "through subnormal numbers";
+  EXPECT_EQ(steps(8192, 1024), 2u);
+  EXPECT_EQ(steps(1000, 1024), 1u) << "few rows";
+  EXPECT_EQ(steps(1024, 100), 1u) << "few numbers";
+  EXPECT_EQ(steps(8192, 8192), 1u) << "columns for all cores";
+  EXPECT_EQ(times(8192, 100), 2u);
+  EXPECT_EQ(times(2048, 300), 1u) << "products have columns enough";
+  EXPECT_EQ(kernels({{b_.reduce(b_.param(0, {100, 8192}), Fold::Add, {1})}}), 1u) << "along rows";
+  for (const Fold fold : {Fold::Add, Fold::Max})
+    check({{b_.reduce(b_.param(0, {2500, 57}), fold, {0})}}, 1e-4);
 }
 
 /// Fewer chunks than of sums: each has its own way through subnormal numbers.
