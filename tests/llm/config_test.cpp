@@ -108,6 +108,29 @@ TEST(LlmConfig, WindowsOfFilesThatSayNothing) {
   EXPECT_EQ(window("qwen2", R"(, "use_sliding_window": true)"), 4096);
   EXPECT_EQ(window("qwen2", ""), 0);
   EXPECT_EQ(window("phi3", ""), 0);
+  EXPECT_EQ(window("starcoder2", ""), 0);
+}
+
+TEST(LlmConfig, Starcoder2) {
+  const Config c =
+      read_config(json(R"(, "norm_epsilon": 1e-3, "sliding_window": 24)", "starcoder2"));
+  EXPECT_EQ(c.norm, Norm::Layer);
+  EXPECT_EQ(c.norm_epsilon, 1e-3);
+  EXPECT_EQ(c.activation, Activation::GeluTanh);
+  EXPECT_FALSE(c.gated);
+  EXPECT_TRUE(c.is_local(0) && c.is_local(1));
+}
+
+/// What two families call the same lies transposed in one of them.
+TEST(LlmWeightNames, AreAFamilys) {
+  for (const std::string_view family : {"gpt2", "starcoder2"}) {
+    const std::string theirs = hugging_face_name("blk.3.ffn_up.weight", family);
+    EXPECT_EQ(theirs, family == "gpt2" ? "transformer.h.3.mlp.c_fc.weight"
+                                       : "model.layers.3.mlp.c_fc.weight");
+    const TranslatedName ours = translated(theirs, false, family);
+    EXPECT_EQ(ours.name, "blk.3.ffn_up.weight");
+    EXPECT_EQ(ours.transposed, family == "gpt2");
+  }
 }
 
 TEST(LlmConfig, PositionsOfFilesThatSayNothing) {

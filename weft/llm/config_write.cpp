@@ -58,10 +58,11 @@ void write_sizes(const Config& c, ConfigSink& s) {
   if (c.encoder) s.boolean({"attention.causal", ""}, false);
   s.integer(key("", "intermediate_size", "n_inner"), only_experts ? c.experts.ffn : c.ffn);
   s.integer({"feed_forward_length", ""}, c.ffn);
-  s.real(c.norm == Norm::Rms      ? Key{"attention.layer_norm_rms_epsilon", "rms_norm_eps"}
-         : gpt2                   ? Key{"attention.layer_norm_epsilon", "layer_norm_epsilon"}
-         : c.family == "nemotron" ? Key{"attention.layer_norm_epsilon", "norm_eps"}
-                                  : Key{"attention.layer_norm_epsilon", "layer_norm_eps"},
+  s.real(c.norm == Norm::Rms        ? Key{"attention.layer_norm_rms_epsilon", "rms_norm_eps"}
+         : gpt2                     ? Key{"attention.layer_norm_epsilon", "layer_norm_epsilon"}
+         : c.family == "nemotron"   ? Key{"attention.layer_norm_epsilon", "norm_eps"}
+         : c.family == "starcoder2" ? Key{"attention.layer_norm_epsilon", "norm_epsilon"}
+                                    : Key{"attention.layer_norm_epsilon", "layer_norm_eps"},
          c.norm_epsilon);
   write_cap("attn_logit_softcapping", c.attention_cap, c, s);
   write_cap("final_logit_softcapping", c.logit_cap, c, s);
@@ -95,7 +96,7 @@ void write_scale(const Config& c, ConfigSink& s) {
 void write_window(const Config& c, ConfigSink& s) {
   if (c.window == 0) return;
   s.integer({"attention.sliding_window", "sliding_window"}, c.window);
-  if (any_of(c, {"llama", "mistral", "mixtral", "phi3"})) return;  // in all layers
+  if (any_of(c, {"llama", "mistral", "mixtral", "phi3", "starcoder2"})) return;  // in all layers
   s.booleans({"attention.sliding_window_pattern", ""}, c.local);
   std::vector<std::string> types;
   for (const bool local : c.local)
@@ -373,7 +374,7 @@ std::string json_text(const Config& given, const JsonDetails& details) {
   sink.boolean({"", "tie_word_embeddings"}, details.tied);
   sink.boolean({"", "attention_bias"}, details.attention_bias);
   if (c.family == "stablelm") sink.boolean({"", "use_qkv_bias"}, details.attention_bias);
-  if (c.family == "ernie4.5") sink.boolean({"", "use_bias"}, details.attention_bias);
+  if (any_of(c, {"ernie4.5", "starcoder2"})) sink.boolean({"", "use_bias"}, details.attention_bias);
   if (any_of(c, {"llama", "granite", "smollm3", "arcee", "nemotron"}))
     sink.boolean({"", "mlp_bias"}, details.ffn_bias);
   if (c.encoder) sink.integer({"", "type_vocab_size"}, details.token_types);

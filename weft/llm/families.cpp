@@ -144,6 +144,11 @@ void stablelm(Config&, ConfigSource& s) {
     if (s.boolean({"", key}).value_or(false)) s.problem(strformat("{} is not supported", key));
 }
 
+void starcoder2(Config& c, ConfigSource&) {
+  c.gated = false;
+  all_local(c);
+}
+
 void nemotron(Config& c, ConfigSource& s) {
   c.gated = false;
   c.norm_offset = s.is_gguf() ? 0 : 1;  // GGUF files have the sum
@@ -340,6 +345,7 @@ constexpr Family kFamilies[] = {
     {"stablelm", "stablelm", "stablelm", kHalves, Norm::Layer, 1e-5, kSilu, stablelm, 10000, 0.25},
     {"nemotron", "nemotron", "nemotron", kHalves, Norm::Layer, 1e-5, Activation::Relu2, nemotron,
      10000, 0.5},
+    {"starcoder2", "starcoder2", "starcoder2", kHalves, Norm::Layer, 1e-5, kGelu, starcoder2},
     {"gemma", "gemma", "gemma", kHalves, kRms, 1e-6, kGelu, gemma1},
     {"gemma2", "gemma2", "gemma2", kHalves, kRms, 1e-6, kGelu, gemma2},
     {"gemma3", "gemma3", "gemma3_text", kHalves, kRms, 1e-6, kGelu, gemma3, 1e6},

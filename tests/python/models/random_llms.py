@@ -66,6 +66,8 @@ CASES = {
     "ernie4_5": ("Ernie4_5", SIZES, dict(head_dim=32, use_bias=True)),
     "stablelm": ("StableLm", SIZES, dict(use_qkv_bias=True)),
     "nemotron": ("Nemotron", SIZES, dict(head_dim=32, attention_bias=True)),
+    "starcoder2": ("Starcoder2", SIZES, dict(sliding_window=WINDOW)),
+    "starcoder2_bare": ("Starcoder2", SIZES, dict(use_bias=False, tie_word_embeddings=False)),
     "gpt_oss": ("GptOss", SIZES, dict(num_local_experts=4, num_experts_per_tok=2, head_dim=32, sliding_window=WINDOW)),
     "deepseek": ("DeepseekV2", LATENT, dict(q_lora_rank=24)),
     "deepseek_shares": ("DeepseekV2", LATENT, dict(q_lora_rank=24, norm_topk_prob=True)),  # which it does not heed
