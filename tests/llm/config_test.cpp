@@ -121,6 +121,23 @@ TEST(LlmConfig, Starcoder2) {
   EXPECT_TRUE(c.is_local(0) && c.is_local(1));
 }
 
+TEST(LlmConfig, Cohere) {
+  const Config c = read_config(json(R"(, "sliding_window": 8)", "cohere"));
+  EXPECT_TRUE(c.parallel && c.norm_each_head && c.rope.neighbours);
+  EXPECT_EQ(c.logit_divisor, 16);
+  EXPECT_EQ(c.rope.base, 500000);
+  EXPECT_EQ(c.window, 0);
+  EXPECT_EQ(read_config(json(R"(, "logit_scale": 0.25)", "cohere")).logit_divisor, 4);
+  const Config second = read_config(json(R"(, "sliding_window_pattern": 2)", "cohere2"));
+  EXPECT_EQ(second.window, 4096);
+  EXPECT_TRUE(second.is_local(0) && second.is_placed(0));
+  EXPECT_FALSE(second.is_local(1) || second.is_placed(1));
+  expect_refused([] { read_config(json(R"(, "logit_scale": -2.0)", "cohere")); }, "llm.config",
+                 {"logit_scale is -2, not a number of at least 1e-09"});
+  expect_refused([] { read_config(json(R"(, "sliding_window": null)", "cohere2")); }, "llm.config",
+                 {"sliding_window is missing, null or 0"});
+}
+
 /// What two families call the same lies transposed in one of them.
 TEST(LlmWeightNames, AreAFamilys) {
   for (const std::string_view family : {"gpt2", "starcoder2"}) {

@@ -80,6 +80,7 @@ struct Config {
   bool gated = true;        ///< activation(gate) * up; else activation(up)
   bool pre_norms = true;    ///< norms before attention and feed-forward
   bool post_norms = false;  ///< norms after them
+  bool parallel = false;    ///< attention and feed-forward read the same, by one norm
   bool learned_positions = false;
   int64_t first_position = 0;  ///< the row of the first one's
   /// Every token sees all others: texts have embeddings, and none is gone on with. Norms are behind
@@ -95,6 +96,7 @@ struct Config {
   double attention_cap = 0, logit_cap = 0;  ///< cap tanh(x / cap); 0: none
   double clip = 0;                ///< queries, keys and values stay within -clip and clip; 0: any
   bool norm_whole_heads = false;  ///< queries and keys are normalised over all heads at once
+  bool norm_each_head = false;    ///< each by weights of its own
   int64_t window = 0;             ///< of local layers
   std::vector<bool> local;        ///< layers that see a window only; empty: none
   std::vector<bool> unplaced;     ///< layers without rotary positions; empty: none

@@ -83,6 +83,7 @@ void write_scale(const Config& c, ConfigSink& s) {
     s.real({"attention.scale", "attention_multiplier"}, c.scale_of_scores());
     s.real({"logit_scale", "logits_scaling"}, c.logit_divisor);
   }
+  if (c.parallel) s.real({"logit_scale", "logit_scale"}, 1 / c.logit_divisor);
   if (!any_of(c, {"gemma2", "gemma3"})) return;
   const double size = 1 / (c.attention_scale * c.attention_scale);
   const double whole = std::round(size);
@@ -247,13 +248,17 @@ void write_scaling(const Config& c, ConfigSink& s) {
   if (r.scaling == Scaling::Llama3) write_llama3(r, s);
 }
 
+std::vector<bool> flipped(std::vector<bool> x) {
+  x.flip();
+  return x;
+}
+
 void write_rope(const Config& c, ConfigSink& s) {
   const Rope& r = c.rope;
   if (r.size == 0) return;
   s.integer({"rope.dimension_count", ""}, r.size);
-  if (!c.unplaced.empty()) {
-    std::vector<bool> placed = c.unplaced;
-    placed.flip();
+  if (!c.unplaced.empty() && c.unplaced != flipped(c.local)) {
+    const std::vector<bool> placed = flipped(c.unplaced);
     s.booleans({"rope.layer_pattern", ""}, placed);
     s.numbers({"", "no_rope_layers"}, std::vector<double>(placed.begin(), placed.end()));
   }
@@ -374,6 +379,7 @@ std::string json_text(const Config& given, const JsonDetails& details) {
   sink.boolean({"", "tie_word_embeddings"}, details.tied);
   sink.boolean({"", "attention_bias"}, details.attention_bias);
   if (c.family == "stablelm") sink.boolean({"", "use_qkv_bias"}, details.attention_bias);
+  if (c.family == "cohere") sink.boolean({"", "use_qk_norm"}, details.head_norms);
   if (any_of(c, {"ernie4.5", "starcoder2"})) sink.boolean({"", "use_bias"}, details.attention_bias);
   if (any_of(c, {"llama", "granite", "smollm3", "arcee", "nemotron"}))
     sink.boolean({"", "mlp_bias"}, details.ffn_bias);

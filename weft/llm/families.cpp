@@ -149,6 +149,30 @@ void starcoder2(Config& c, ConfigSource&) {
   all_local(c);
 }
 
+/// Command R: attention and feed-forward part read the same (Cohere 2024).
+void command_r(Config& c, ConfigSource& s) {
+  c.parallel = true;
+  c.norm_each_head = true;  // where there are norms
+  c.logit_divisor = 1 / s.real({"logit_scale", "logit_scale"}, 1e-9, 0.0625);
+}
+
+void cohere(Config& c, ConfigSource& s) {
+  command_r(c, s);
+  c.window = 0;
+}
+
+/// Layers that see all have no positions.
+void cohere2(Config& c, ConfigSource& s) {
+  command_r(c, s);
+  usual_window(c, s, 4096);
+  if (c.window == 0)
+    s.problem(s.shown({"attention.sliding_window", "sliding_window"}) +
+              " is missing, null or 0, and the layers with positions have a window");
+  local_but_every(c, s.integer({"", "sliding_window_pattern"}, 1, kMost, 4));
+  c.unplaced = c.local;
+  c.unplaced.flip();
+}
+
 void nemotron(Config& c, ConfigSource& s) {
   c.gated = false;
   c.norm_offset = s.is_gguf() ? 0 : 1;  // GGUF files have the sum
@@ -346,6 +370,8 @@ constexpr Family kFamilies[] = {
     {"nemotron", "nemotron", "nemotron", kHalves, Norm::Layer, 1e-5, Activation::Relu2, nemotron,
      10000, 0.5},
     {"starcoder2", "starcoder2", "starcoder2", kHalves, Norm::Layer, 1e-5, kGelu, starcoder2},
+    {"cohere", "command-r", "cohere", kPairs, Norm::Layer, 1e-5, kSilu, cohere, 500000},
+    {"cohere2", "cohere2", "cohere2", kPairs, Norm::Layer, 1e-5, kSilu, cohere2},
     {"gemma", "gemma", "gemma", kHalves, kRms, 1e-6, kGelu, gemma1},
     {"gemma2", "gemma2", "gemma2", kHalves, kRms, 1e-6, kGelu, gemma2},
     {"gemma3", "gemma3", "gemma3_text", kHalves, kRms, 1e-6, kGelu, gemma3, 1e6},
