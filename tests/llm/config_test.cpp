@@ -138,6 +138,16 @@ TEST(LlmConfig, Cohere) {
                  {"sliding_window is missing, null or 0"});
 }
 
+TEST(LlmConfig, Glm4) {
+  const Config c = read_config(json("", "glm4"));
+  EXPECT_TRUE(c.pre_norms && c.post_norms && c.rope.neighbours);
+  EXPECT_EQ(c.rope.size, 8);
+  EXPECT_EQ(translated("model.layers.1.post_mlp_layernorm.weight", false, "glm4").name,
+            "blk.1.post_ffw_norm.weight");
+  EXPECT_EQ(hugging_face_name("blk.1.post_attention_norm.weight", "glm4"),
+            "model.layers.1.post_self_attn_layernorm.weight");
+}
+
 /// What two families call the same lies transposed in one of them.
 TEST(LlmWeightNames, AreAFamilys) {
   for (const std::string_view family : {"gpt2", "starcoder2"}) {

@@ -173,6 +173,15 @@ void cohere2(Config& c, ConfigSource& s) {
   c.unplaced.flip();
 }
 
+void glm4(Config& c, ConfigSource& s) {
+  c.post_norms = true;
+  c.window = 0;
+  if (const int64_t more = s.integer({"nextn_predict_layers", ""}, 0, kMost, 0); more > 0)
+    s.problem(strformat(
+        "nextn_predict_layers is {}: layers that predict more than one token are not supported",
+        more));
+}
+
 void nemotron(Config& c, ConfigSource& s) {
   c.gated = false;
   c.norm_offset = s.is_gguf() ? 0 : 1;  // GGUF files have the sum
@@ -372,6 +381,7 @@ constexpr Family kFamilies[] = {
     {"starcoder2", "starcoder2", "starcoder2", kHalves, Norm::Layer, 1e-5, kGelu, starcoder2},
     {"cohere", "command-r", "cohere", kPairs, Norm::Layer, 1e-5, kSilu, cohere, 500000},
     {"cohere2", "cohere2", "cohere2", kPairs, Norm::Layer, 1e-5, kSilu, cohere2},
+    {"glm4", "glm4", "glm4", kPairs, kRms, 1.5625e-7, kSilu, glm4, 10000, 0.5},
     {"gemma", "gemma", "gemma", kHalves, kRms, 1e-6, kGelu, gemma1},
     {"gemma2", "gemma2", "gemma2", kHalves, kRms, 1e-6, kGelu, gemma2},
     {"gemma3", "gemma3", "gemma3_text", kHalves, kRms, 1e-6, kGelu, gemma3, 1e6},

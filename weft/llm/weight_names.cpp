@@ -14,7 +14,8 @@ struct Row {
 };
 constexpr std::string_view kGpt2 = "gpt2", kMixtral = "mixtral", kGptOss = "gpt-oss";
 constexpr std::string_view kPhi3 = "phi3", kDeepseek = "deepseek", kBert = "bert",
-                           kNomic = "nomic-bert", kMpnet = "mpnet", kStarcoder = "starcoder";
+                           kNomic = "nomic-bert", kMpnet = "mpnet", kStarcoder = "starcoder",
+                           kGlm4 = "glm4";
 
 // Of the whole model; behind "model." or "transformer.".
 constexpr Row kOutside[] = {
@@ -54,7 +55,7 @@ constexpr Row kInside[] = {
     {"self_attn.kv_b_proj", "attn_kv_b"},
     {"mlp.gate_proj", "ffn_gate"},
     {"mlp.up_proj", "ffn_up"},
-    {"mlp.gate_up_proj", "ffn_up", kPhi3},
+    {"mlp.gate_up_proj", "ffn_up", "phi3|glm4"},
     {"mlp.down_proj", "ffn_down"},
     {"mlp.gate", "ffn_gate_inp"},
     {"mlp.gate.e_score_correction_bias", "exp_probs_b.bias"},
@@ -106,6 +107,8 @@ constexpr Row kInside[] = {
     {"mlp.fc12", "ffn_gate", kNomic},
     {"mlp.fc2", "ffn_down", kNomic},
     {"post_mlp_layernorm", "layer_output_norm", kNomic},
+    {"post_self_attn_layernorm", "post_attention_norm", kGlm4},
+    {"post_mlp_layernorm", "post_ffw_norm", kGlm4},
 };
 
 // Of layers with norms after their parts.

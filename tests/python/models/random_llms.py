@@ -72,6 +72,8 @@ CASES = {
     "cohere_norms": ("Cohere", SIZES, dict(use_qk_norm=True, attention_bias=True, tie_word_embeddings=False)),
     "cohere2": ("Cohere2", SIZES, dict(sliding_window=WINDOW)),
     "cohere2_layers": ("Cohere2", SIZES, dict(sliding_window=WINDOW, layer_types=["full_attention", "sliding_attention"] * 2)),
+    "glm4": ("Glm4", SIZES, dict(head_dim=32)),
+    "glm4_bare": ("Glm4", SIZES, dict(head_dim=32, attention_bias=False, tie_word_embeddings=True, **rope("default", partial_rotary_factor=0.75))),
     "gpt_oss": ("GptOss", SIZES, dict(num_local_experts=4, num_experts_per_tok=2, head_dim=32, sliding_window=WINDOW)),
     "deepseek": ("DeepseekV2", LATENT, dict(q_lora_rank=24)),
     "deepseek_shares": ("DeepseekV2", LATENT, dict(q_lora_rank=24, norm_topk_prob=True)),  # which it does not heed
