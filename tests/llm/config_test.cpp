@@ -148,6 +148,30 @@ TEST(LlmConfig, Glm4) {
             "model.layers.1.post_self_attn_layernorm.weight");
 }
 
+TEST(LlmConfig, PhiMoe) {
+  const auto read_phimoe = [](const std::string& more, int used = 2) {
+    return read_config(
+        json(strformat(R"(, "num_local_experts": 4, "num_experts_per_tok": {}{})", used, more),
+             "phimoe"));
+  };
+  const Config c = read_phimoe(R"(, "rms_norm_eps": 1e-3, "router_jitter_noise": 0.1)");
+  EXPECT_EQ(c.norm, Norm::Layer);
+  EXPECT_EQ(c.norm_epsilon, 1e-3);
+  EXPECT_EQ(c.experts.gate, Experts::Gate::SparseMixer);
+  EXPECT_EQ(c.experts.jitter, 0.1);
+  EXPECT_EQ(c.rope.base, 1e6);
+  expect_refused([&] { read_phimoe("", 3); }, "llm.config", {"num_experts_per_tok is 3"});
+  const auto scaled = [&](std::string_view scales) {
+    return read_phimoe(
+        strformat(R"(, "rope_scaling": {{"type": "linear", "factor": 2.0{}}})", scales));
+  };
+  EXPECT_EQ(scaled(R"(, "short_mscale": 1.5, "long_mscale": 1.5)").rope.attention_factor, 1.5);
+  expect_refused([&] { scaled(R"(, "short_mscale": 1.5, "long_mscale": 2.5)"); }, "llm.config",
+                 {"short_mscale is 1.5 and long_mscale is 2.5"});
+  expect_refused([&] { scaled(R"(, "short_mscale": 1.5)"); }, "llm.config",
+                 {"long_mscale is missing"});
+}
+
 /// What two families call the same lies transposed in one of them.
 TEST(LlmWeightNames, AreAFamilys) {
   for (const std::string_view family : {"gpt2", "starcoder2"}) {

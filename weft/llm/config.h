@@ -46,12 +46,14 @@ enum class Pooling : uint8_t { Mean, First, Last };
 
 /// Feed-forward parts of which each token takes a few.
 struct Experts {
-  enum class Gate : uint8_t { Softmax, Sigmoid, SoftmaxOfChosen };
+  /// SparseMixer: the best two, each with its share among those that are almost as good.
+  enum class Gate : uint8_t { Softmax, Sigmoid, SoftmaxOfChosen, SparseMixer };
   int64_t count = 0, used = 0;  ///< 0: none
   int64_t ffn = 0;              ///< width of one
   int64_t shared_ffn = 0;       ///< of what all tokens take besides; 0: nothing
   std::vector<bool> in_layer;   ///< layers that have them; empty: all
   Gate gate = Gate::Softmax;
+  double jitter = 0.01;                 ///< SparseMixer's: twice this is almost as good
   bool normalised = false;              ///< the chosen ones' shares add up to 1
   double scale = 1;                     ///< of the shares
   int64_t groups = 1, used_groups = 1;  ///< chosen from the best groups (DeepSeek)

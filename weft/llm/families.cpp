@@ -182,6 +182,35 @@ void glm4(Config& c, ConfigSource& s) {
         more));
 }
 
+/// transformers scales cosines by one number up to the trained context and by another beyond.
+void read_mscales(Config& c, ConfigSource& s) {
+  if (s.is_gguf() || c.rope.scaling == Rope::Scaling::None) return;
+  const auto scale = [&](const char* json) {
+    if (!s.number({"", json})) s.problem(s.shown({"", json}) + " is missing");
+    return s.real({"", json}, 1e-6, 1);
+  };
+  const double near = scale("rope_parameters.short_mscale|rope_scaling.short_mscale"),
+               far = scale("rope_parameters.long_mscale|rope_scaling.long_mscale");
+  if (near != far)
+    s.problem(
+        strformat("short_mscale is {} and long_mscale is {}: two are not supported", near, far));
+  c.rope.attention_factor = near;
+}
+
+/// Phi-3.5-MoE (Abdin et al. 2024).
+void phimoe(Config& c, ConfigSource& s) {
+  all_local(c);
+  c.norm_epsilon = s.real({"attention.layer_norm_rms_epsilon", "rms_norm_eps"}, 0, c.norm_epsilon);
+  c.experts.gate = Experts::Gate::SparseMixer;
+  c.experts.jitter = s.real({"", "router_jitter_noise"}, 0, 0.01);
+  if (c.experts.used != 2)
+    s.problem(
+        strformat("num_experts_per_tok is {}, and this family's tokens take 2", c.experts.used));
+  if (c.experts.count < 2)
+    s.problem(strformat("num_local_experts is {}, and this family has 2 or more", c.experts.count));
+  read_mscales(c, s);
+}
+
 void nemotron(Config& c, ConfigSource& s) {
   c.gated = false;
   c.norm_offset = s.is_gguf() ? 0 : 1;  // GGUF files have the sum
@@ -386,6 +415,7 @@ constexpr Family kFamilies[] = {
     {"gemma2", "gemma2", "gemma2", kHalves, kRms, 1e-6, kGelu, gemma2},
     {"gemma3", "gemma3", "gemma3_text", kHalves, kRms, 1e-6, kGelu, gemma3, 1e6},
     {"phi3", "phi3", "phi3", kHalves, kRms, 1e-5, kSilu, phi3, 10000, 1},
+    {"phimoe", "phimoe", "phimoe", kHalves, Norm::Layer, 1e-5, kSilu, phimoe, 1e6},
     {"gpt2", "gpt2", "gpt2", kHalves, Norm::Layer, 1e-5, kGelu, gpt2},
     {"gpt-oss", "gpt-oss", "gpt_oss", kHalves, kRms, 1e-5, Activation::GptOss, gpt_oss, 150000},
     {"bert", "bert", "bert", kHalves, Norm::Layer, 1e-12, Activation::Gelu, bert},

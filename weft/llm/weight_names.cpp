@@ -12,7 +12,7 @@ struct Row {
   std::string_view families = {};  // beginnings "a|b" of who has this name; empty: all others
   bool transposed = false, pairs = false;
 };
-constexpr std::string_view kGpt2 = "gpt2", kMixtral = "mixtral", kGptOss = "gpt-oss";
+constexpr std::string_view kGpt2 = "gpt2", kMixtral = "mixtral|phimoe", kGptOss = "gpt-oss";
 constexpr std::string_view kPhi3 = "phi3", kDeepseek = "deepseek", kBert = "bert",
                            kNomic = "nomic-bert", kMpnet = "mpnet", kStarcoder = "starcoder",
                            kGlm4 = "glm4";
