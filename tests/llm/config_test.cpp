@@ -108,6 +108,80 @@ TEST(LlmConfig, WindowsOfFilesThatSayNothing) {
   EXPECT_EQ(window("qwen2", R"(, "use_sliding_window": true)"), 4096);
   EXPECT_EQ(window("qwen2", ""), 0);
   EXPECT_EQ(window("phi3", ""), 0);
+  EXPECT_EQ(window("starcoder2", ""), 0);
+}
+
+TEST(LlmConfig, Starcoder2) {
+  const Config c =
+      read_config(json(R"(, "norm_epsilon": 1e-3, "sliding_window": 24)", "starcoder2"));
+  EXPECT_EQ(c.norm, Norm::Layer);
+  EXPECT_EQ(c.norm_epsilon, 1e-3);
+  EXPECT_EQ(c.activation, Activation::GeluTanh);
+  EXPECT_FALSE(c.gated);
+  EXPECT_TRUE(c.is_local(0) && c.is_local(1));
+}
+
+TEST(LlmConfig, Cohere) {
+  const Config c = read_config(json(R"(, "sliding_window": 8)", "cohere"));
+  EXPECT_TRUE(c.parallel && c.norm_each_head && c.rope.neighbours);
+  EXPECT_EQ(c.logit_divisor, 16);
+  EXPECT_EQ(c.rope.base, 500000);
+  EXPECT_EQ(c.window, 0);
+  EXPECT_EQ(read_config(json(R"(, "logit_scale": 0.25)", "cohere")).logit_divisor, 4);
+  const Config second = read_config(json(R"(, "sliding_window_pattern": 2)", "cohere2"));
+  EXPECT_EQ(second.window, 4096);
+  EXPECT_TRUE(second.is_local(0) && second.is_placed(0));
+  EXPECT_FALSE(second.is_local(1) || second.is_placed(1));
+  expect_refused([] { read_config(json(R"(, "logit_scale": -2.0)", "cohere")); }, "llm.config",
+                 {"logit_scale is -2, not a number of at least 1e-09"});
+  expect_refused([] { read_config(json(R"(, "sliding_window": null)", "cohere2")); }, "llm.config",
+                 {"sliding_window is missing, null or 0"});
+}
+
+TEST(LlmConfig, Glm4) {
+  const Config c = read_config(json("", "glm4"));
+  EXPECT_TRUE(c.pre_norms && c.post_norms && c.rope.neighbours);
+  EXPECT_EQ(c.rope.size, 8);
+  EXPECT_EQ(translated("model.layers.1.post_mlp_layernorm.weight", false, "glm4").name,
+            "blk.1.post_ffw_norm.weight");
+  EXPECT_EQ(hugging_face_name("blk.1.post_attention_norm.weight", "glm4"),
+            "model.layers.1.post_self_attn_layernorm.weight");
+}
+
+TEST(LlmConfig, PhiMoe) {
+  const auto read_phimoe = [](const std::string& more, int used = 2) {
+    return read_config(
+        json(strformat(R"(, "num_local_experts": 4, "num_experts_per_tok": {}{})", used, more),
+             "phimoe"));
+  };
+  const Config c = read_phimoe(R"(, "rms_norm_eps": 1e-3, "router_jitter_noise": 0.1)");
+  EXPECT_EQ(c.norm, Norm::Layer);
+  EXPECT_EQ(c.norm_epsilon, 1e-3);
+  EXPECT_EQ(c.experts.gate, Experts::Gate::SparseMixer);
+  EXPECT_EQ(c.experts.jitter, 0.1);
+  EXPECT_EQ(c.rope.base, 1e6);
+  expect_refused([&] { read_phimoe("", 3); }, "llm.config", {"num_experts_per_tok is 3"});
+  const auto scaled = [&](std::string_view scales) {
+    return read_phimoe(
+        strformat(R"(, "rope_scaling": {{"type": "linear", "factor": 2.0{}}})", scales));
+  };
+  EXPECT_EQ(scaled(R"(, "short_mscale": 1.5, "long_mscale": 1.5)").rope.attention_factor, 1.5);
+  expect_refused([&] { scaled(R"(, "short_mscale": 1.5, "long_mscale": 2.5)"); }, "llm.config",
+                 {"short_mscale is 1.5 and long_mscale is 2.5"});
+  expect_refused([&] { scaled(R"(, "short_mscale": 1.5)"); }, "llm.config",
+                 {"long_mscale is missing"});
+}
+
+/// What two families call the same lies transposed in one of them.
+TEST(LlmWeightNames, AreAFamilys) {
+  for (const std::string_view family : {"gpt2", "starcoder2"}) {
+    const std::string theirs = hugging_face_name("blk.3.ffn_up.weight", family);
+    EXPECT_EQ(theirs, family == "gpt2" ? "transformer.h.3.mlp.c_fc.weight"
+                                       : "model.layers.3.mlp.c_fc.weight");
+    const TranslatedName ours = translated(theirs, false, family);
+    EXPECT_EQ(ours.name, "blk.3.ffn_up.weight");
+    EXPECT_EQ(ours.transposed, family == "gpt2");
+  }
 }
 
 TEST(LlmConfig, PositionsOfFilesThatSayNothing) {

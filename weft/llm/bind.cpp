@@ -68,8 +68,11 @@ class Binder {
     problem(strformat("{} is {}, not rows of {}", name, found->shape.text(), dim));
     return {};
   }
+  Scale scale(const std::string& name, const std::vector<int64_t>& shape, bool required = true) {
+    return {vector(name + ".weight", shape, required), vector(name + ".bias", shape, false)};
+  }
   Scale scale(const std::string& name, int64_t size, bool required = true) {
-    return {vector(name + ".weight", {size}, required), vector(name + ".bias", {size}, false)};
+    return scale(name, std::vector{size}, required);
   }
   bool has(const std::string& name) const { return weights_.find(name) != nullptr; }
   /// Throws where there were problems.
@@ -123,8 +126,13 @@ void bind_attention(Binder& b, const Config& c, const std::string& at, Layer& la
     layer.v = b.projection(at + "attn_v", {values, c.dim});
   }
   layer.output = b.projection(at + "attn_output", {c.dim, c.heads * c.value_dim});
-  layer.q_norm = b.scale(at + "attn_q_norm", c.norm_whole_heads ? wide : c.head_dim, false);
-  layer.k_norm = b.scale(at + "attn_k_norm", c.norm_whole_heads ? keys : c.head_dim, false);
+  const auto head_norm = [&](const char* name, int64_t heads) {
+    std::vector<int64_t> shape = {c.norm_whole_heads ? heads * c.head_dim : c.head_dim};
+    if (c.norm_each_head) shape.insert(shape.begin(), heads);
+    return b.scale(at + name, shape, false);
+  };
+  layer.q_norm = head_norm("attn_q_norm", c.heads),
+  layer.k_norm = head_norm("attn_k_norm", c.kv_heads);
   layer.sinks = b.vector(at + "attn_sinks.weight", {c.heads}, false);
 }
 
@@ -217,7 +225,8 @@ void Network::bind(const Weights& weights, Factors factors) {
     const bool moved = !c.post_norms && !b.has(at + "ffn_norm.weight");
     if (c.pre_norms) {
       layer.attention_norm = b.scale(at + "attn_norm", c.dim);
-      layer.ffn_norm = b.scale(at + (moved ? "post_attention_norm" : "ffn_norm"), c.dim);
+      if (!c.parallel)
+        layer.ffn_norm = b.scale(at + (moved ? "post_attention_norm" : "ffn_norm"), c.dim);
     }
     if (c.post_norms) {
       layer.attention_post_norm = b.scale(at + "post_attention_norm", c.dim);

@@ -43,7 +43,7 @@ void read_sizes(Config& c, ConfigSource& s) {
       s.integer({"context_length", "max_position_embeddings|n_positions"}, 1, kMostContext, {});
   c.norm_epsilon = s.real(
       {c.norm == Norm::Rms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon",
-       "rms_norm_eps|layer_norm_epsilon|layer_norm_eps|norm_eps"},
+       "rms_norm_eps|layer_norm_epsilon|layer_norm_eps|norm_eps|norm_epsilon"},
       0, c.norm_epsilon);
   c.attention_cap = s.real({"attn_logit_softcapping", "attn_logit_softcapping"}, 0, 0);
   c.logit_cap = s.real({"final_logit_softcapping", "final_logit_softcapping"}, 0, 0);

@@ -46,12 +46,14 @@ enum class Pooling : uint8_t { Mean, First, Last };
 
 /// Feed-forward parts of which each token takes a few.
 struct Experts {
-  enum class Gate : uint8_t { Softmax, Sigmoid, SoftmaxOfChosen };
+  /// SparseMixer: the best two, each with its share among those that are almost as good.
+  enum class Gate : uint8_t { Softmax, Sigmoid, SoftmaxOfChosen, SparseMixer };
   int64_t count = 0, used = 0;  ///< 0: none
   int64_t ffn = 0;              ///< width of one
   int64_t shared_ffn = 0;       ///< of what all tokens take besides; 0: nothing
   std::vector<bool> in_layer;   ///< layers that have them; empty: all
   Gate gate = Gate::Softmax;
+  double jitter = 0.01;                 ///< SparseMixer's: twice this is almost as good
   bool normalised = false;              ///< the chosen ones' shares add up to 1
   double scale = 1;                     ///< of the shares
   int64_t groups = 1, used_groups = 1;  ///< chosen from the best groups (DeepSeek)
@@ -80,6 +82,7 @@ struct Config {
   bool gated = true;        ///< activation(gate) * up; else activation(up)
   bool pre_norms = true;    ///< norms before attention and feed-forward
   bool post_norms = false;  ///< norms after them
+  bool parallel = false;    ///< attention and feed-forward read the same, by one norm
   bool learned_positions = false;
   int64_t first_position = 0;  ///< the row of the first one's
   /// Every token sees all others: texts have embeddings, and none is gone on with. Norms are behind
@@ -95,6 +98,7 @@ struct Config {
   double attention_cap = 0, logit_cap = 0;  ///< cap tanh(x / cap); 0: none
   double clip = 0;                ///< queries, keys and values stay within -clip and clip; 0: any
   bool norm_whole_heads = false;  ///< queries and keys are normalised over all heads at once
+  bool norm_each_head = false;    ///< each by weights of its own
   int64_t window = 0;             ///< of local layers
   std::vector<bool> local;        ///< layers that see a window only; empty: none
   std::vector<bool> unplaced;     ///< layers without rotary positions; empty: none

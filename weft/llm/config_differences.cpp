@@ -71,6 +71,7 @@ void experts(const Experts& a, const Experts& b, Differences& d) {
   d.of("groups used", a.used_groups, b.used_groups);
   d.of("experts that a group is measured by", a.group_best, b.group_best);
   if (a.gate != b.gate) d.note("how experts are chosen");
+  d.of("jitter of the experts' scores", a.jitter, b.jitter);
 }
 
 bool all_near(const std::vector<float>& a, const std::vector<float>& b) {

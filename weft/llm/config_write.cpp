@@ -40,7 +40,7 @@ void write_activation(const Config& c, ConfigSink& s) {
 
 void write_sizes(const Config& c, ConfigSink& s) {
   const bool gpt2 = c.family == "gpt2", latent = c.latent.kv_rank > 0;
-  const bool only_experts = any_of(c, {"mixtral", "gpt-oss", "olmoe"});
+  const bool only_experts = any_of(c, {"mixtral", "gpt-oss", "olmoe", "phimoe"});
   const auto key = [&](const char* gguf, const char* usual, const char* gpt2s) {
     return Key{gguf, gpt2 ? gpt2s : usual};
   };
@@ -58,10 +58,12 @@ void write_sizes(const Config& c, ConfigSink& s) {
   if (c.encoder) s.boolean({"attention.causal", ""}, false);
   s.integer(key("", "intermediate_size", "n_inner"), only_experts ? c.experts.ffn : c.ffn);
   s.integer({"feed_forward_length", ""}, c.ffn);
-  s.real(c.norm == Norm::Rms      ? Key{"attention.layer_norm_rms_epsilon", "rms_norm_eps"}
-         : gpt2                   ? Key{"attention.layer_norm_epsilon", "layer_norm_epsilon"}
-         : c.family == "nemotron" ? Key{"attention.layer_norm_epsilon", "norm_eps"}
-                                  : Key{"attention.layer_norm_epsilon", "layer_norm_eps"},
+  s.real(c.norm == Norm::Rms || c.family == "phimoe"
+             ? Key{"attention.layer_norm_rms_epsilon", "rms_norm_eps"}
+         : gpt2                     ? Key{"attention.layer_norm_epsilon", "layer_norm_epsilon"}
+         : c.family == "nemotron"   ? Key{"attention.layer_norm_epsilon", "norm_eps"}
+         : c.family == "starcoder2" ? Key{"attention.layer_norm_epsilon", "norm_epsilon"}
+                                    : Key{"attention.layer_norm_epsilon", "layer_norm_eps"},
          c.norm_epsilon);
   write_cap("attn_logit_softcapping", c.attention_cap, c, s);
   write_cap("final_logit_softcapping", c.logit_cap, c, s);
@@ -82,6 +84,7 @@ void write_scale(const Config& c, ConfigSink& s) {
     s.real({"attention.scale", "attention_multiplier"}, c.scale_of_scores());
     s.real({"logit_scale", "logits_scaling"}, c.logit_divisor);
   }
+  if (c.parallel) s.real({"logit_scale", "logit_scale"}, 1 / c.logit_divisor);
   if (!any_of(c, {"gemma2", "gemma3"})) return;
   const double size = 1 / (c.attention_scale * c.attention_scale);
   const double whole = std::round(size);
@@ -95,7 +98,8 @@ void write_scale(const Config& c, ConfigSink& s) {
 void write_window(const Config& c, ConfigSink& s) {
   if (c.window == 0) return;
   s.integer({"attention.sliding_window", "sliding_window"}, c.window);
-  if (any_of(c, {"llama", "mistral", "mixtral", "phi3"})) return;  // in all layers
+  if (any_of(c, {"llama", "mistral", "mixtral", "phi3", "phimoe", "starcoder2"}))
+    return;  // in all layers
   s.booleans({"attention.sliding_window_pattern", ""}, c.local);
   std::vector<std::string> types;
   for (const bool local : c.local)
@@ -129,7 +133,7 @@ void write_experts(const Config& c, ConfigSink& s) {
   const Experts& e = c.experts;
   if (e.count == 0) return;
   const bool deepseek = c.family.starts_with("deepseek"),
-             plain = any_of(c, {"mixtral", "gpt-oss", "llama"});
+             plain = any_of(c, {"mixtral", "gpt-oss", "llama", "phimoe"});
   s.integer({"expert_count", deepseek ? "n_routed_experts"
                              : plain  ? "num_local_experts"
                                       : "num_experts"},
@@ -143,6 +147,7 @@ void write_experts(const Config& c, ConfigSink& s) {
     s.integer({"expert_shared_feed_forward_length", "shared_expert_intermediate_size"},
               e.shared_ffn);
   write_expert_layers(e, deepseek, s);
+  if (e.gate == Experts::Gate::SparseMixer) s.real({"", "router_jitter_noise"}, e.jitter);
   if (!deepseek) return;
   s.integer({"expert_shared_count", "n_shared_experts"}, e.shared_ffn / e.ffn);
   s.real({"expert_weights_scale", "routed_scaling_factor"}, e.scale);
@@ -235,6 +240,9 @@ void write_scaling(const Config& c, ConfigSink& s) {
   s.real({of_json ? "" : "rope.scaling.factor",
           r.scaling == Scaling::LongRope ? "" : "rope_scaling.factor"},
          r.factor);
+  if (c.family == "phimoe")
+    for (const char* key : {"rope_scaling.short_mscale", "rope_scaling.long_mscale"})
+      s.real({"", key}, rope_attention_factor(r));
   if (proportional) write_proportional(r, s);
   if (r.scaling == Scaling::Linear || r.scaling == Scaling::Dynamic || proportional) return;
   s.integer({"rope.scaling.original_context_length",
@@ -246,13 +254,17 @@ void write_scaling(const Config& c, ConfigSink& s) {
   if (r.scaling == Scaling::Llama3) write_llama3(r, s);
 }
 
+std::vector<bool> flipped(std::vector<bool> x) {
+  x.flip();
+  return x;
+}
+
 void write_rope(const Config& c, ConfigSink& s) {
   const Rope& r = c.rope;
   if (r.size == 0) return;
   s.integer({"rope.dimension_count", ""}, r.size);
-  if (!c.unplaced.empty()) {
-    std::vector<bool> placed = c.unplaced;
-    placed.flip();
+  if (!c.unplaced.empty() && c.unplaced != flipped(c.local)) {
+    const std::vector<bool> placed = flipped(c.unplaced);
     s.booleans({"rope.layer_pattern", ""}, placed);
     s.numbers({"", "no_rope_layers"}, std::vector<double>(placed.begin(), placed.end()));
   }
@@ -373,7 +385,9 @@ std::string json_text(const Config& given, const JsonDetails& details) {
   sink.boolean({"", "tie_word_embeddings"}, details.tied);
   sink.boolean({"", "attention_bias"}, details.attention_bias);
   if (c.family == "stablelm") sink.boolean({"", "use_qkv_bias"}, details.attention_bias);
-  if (c.family == "ernie4.5") sink.boolean({"", "use_bias"}, details.attention_bias);
+  if (c.family == "phimoe") sink.boolean({"", "lm_head_bias"}, details.output_bias);
+  if (c.family == "cohere") sink.boolean({"", "use_qk_norm"}, details.head_norms);
+  if (any_of(c, {"ernie4.5", "starcoder2"})) sink.boolean({"", "use_bias"}, details.attention_bias);
   if (any_of(c, {"llama", "granite", "smollm3", "arcee", "nemotron"}))
     sink.boolean({"", "mlp_bias"}, details.ffn_bias);
   if (c.encoder) sink.integer({"", "type_vocab_size"}, details.token_types);

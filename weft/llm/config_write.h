@@ -26,7 +26,8 @@ GgufDescription gguf_description(const Config& config);
 /// What tensors say and Config does not.
 struct JsonDetails {
   bool tied = false;  ///< the output is the table of tokens
-  bool attention_bias = false, ffn_bias = false;
+  bool attention_bias = false, ffn_bias = false, output_bias = false;
+  bool head_norms = false;  ///< of queries and keys
   int64_t token_types = 0;
   std::string dtype = "float32";
   std::optional<int64_t> begin_token = {}, padding_token = {};

@@ -27,8 +27,26 @@ struct Chosen {
   Tensor ids, shares;  // (tokens, used)
 };
 
+/// Of the expert with the score `top` (tokens, 1), among those `open` that are almost as good.
+Tensor sparse_share(const Tensor& scores, const Tensor& top, const Tensor& open, double jitter) {
+  const Tensor worse = (top - scores) / scores.abs().maximum(top) > 2 * jitter;
+  return (open & ~worse).where((scores - top).exp(), 0.0F).sum(-1, true).reciprocal();
+}
+
+/// Liu et al. 2023 (arXiv 2310.00811) without what is random in training.
+Chosen sparsely_mixed(const Experts& e, const Tensor& scores) {
+  const auto [best, ids] = scores.topk(2, -1);
+  const auto tops = best.chunk(2, -1);
+  const Tensor all = Tensor::arange(e.count) >= 0;
+  const Tensor others = ids.chunk(2, -1)[0] != Tensor::arange(e.count);
+  return {ids, Tensor::cat({sparse_share(scores, tops[0], all, e.jitter),
+                            sparse_share(scores, tops[1], others, e.jitter)},
+                           -1)};
+}
+
 Chosen chosen(const Experts& e, const Tensor& scores, const Tensor& rank_bias) {
   using Gate = Experts::Gate;
+  if (e.gate == Gate::SparseMixer) return sparsely_mixed(e, scores);
   Tensor all = scores;
   if (e.gate == Gate::Softmax) all = scores.softmax();
   if (e.gate == Gate::Sigmoid) all = scores.sigmoid();

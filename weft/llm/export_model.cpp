@@ -27,7 +27,7 @@ NamedTensor as_theirs(const NamedTensor& w, const Config& c) {
   const std::string name = hugging_face_name(w.name, c.family);
   WEFT_CHECK(!name.empty(), "'{}' has no name of transformers'", w.name);
   const Tensor x = w.tensor.detach();
-  return {name, translated(name, false).transposed ? x.T().contiguous() : x};
+  return {name, translated(name, false, c.family).transposed ? x.T().contiguous() : x};
 }
 
 }  // namespace

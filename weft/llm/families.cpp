@@ -144,6 +144,73 @@ void stablelm(Config&, ConfigSource& s) {
     if (s.boolean({"", key}).value_or(false)) s.problem(strformat("{} is not supported", key));
 }
 
+void starcoder2(Config& c, ConfigSource&) {
+  c.gated = false;
+  all_local(c);
+}
+
+/// Command R: attention and feed-forward part read the same (Cohere 2024).
+void command_r(Config& c, ConfigSource& s) {
+  c.parallel = true;
+  c.norm_each_head = true;  // where there are norms
+  c.logit_divisor = 1 / s.real({"logit_scale", "logit_scale"}, 1e-9, 0.0625);
+}
+
+void cohere(Config& c, ConfigSource& s) {
+  command_r(c, s);
+  c.window = 0;
+}
+
+/// Layers that see all have no positions.
+void cohere2(Config& c, ConfigSource& s) {
+  command_r(c, s);
+  usual_window(c, s, 4096);
+  if (c.window == 0)
+    s.problem(s.shown({"attention.sliding_window", "sliding_window"}) +
+              " is missing, null or 0, and the layers with positions have a window");
+  local_but_every(c, s.integer({"", "sliding_window_pattern"}, 1, kMost, 4));
+  c.unplaced = c.local;
+  c.unplaced.flip();
+}
+
+void glm4(Config& c, ConfigSource& s) {
+  c.post_norms = true;
+  c.window = 0;
+  if (const int64_t more = s.integer({"nextn_predict_layers", ""}, 0, kMost, 0); more > 0)
+    s.problem(strformat(
+        "nextn_predict_layers is {}: layers that predict more than one token are not supported",
+        more));
+}
+
+/// transformers scales cosines by one number up to the trained context and by another beyond.
+void read_mscales(Config& c, ConfigSource& s) {
+  if (s.is_gguf() || c.rope.scaling == Rope::Scaling::None) return;
+  const auto scale = [&](const char* json) {
+    if (!s.number({"", json})) s.problem(s.shown({"", json}) + " is missing");
+    return s.real({"", json}, 1e-6, 1);
+  };
+  const double near = scale("rope_parameters.short_mscale|rope_scaling.short_mscale"),
+               far = scale("rope_parameters.long_mscale|rope_scaling.long_mscale");
+  if (near != far)
+    s.problem(
+        strformat("short_mscale is {} and long_mscale is {}: two are not supported", near, far));
+  c.rope.attention_factor = near;
+}
+
+/// Phi-3.5-MoE (Abdin et al. 2024).
+void phimoe(Config& c, ConfigSource& s) {
+  all_local(c);
+  c.norm_epsilon = s.real({"attention.layer_norm_rms_epsilon", "rms_norm_eps"}, 0, c.norm_epsilon);
+  c.experts.gate = Experts::Gate::SparseMixer;
+  c.experts.jitter = s.real({"", "router_jitter_noise"}, 0, 0.01);
+  if (c.experts.used != 2)
+    s.problem(
+        strformat("num_experts_per_tok is {}, and this family's tokens take 2", c.experts.used));
+  if (c.experts.count < 2)
+    s.problem(strformat("num_local_experts is {}, and this family has 2 or more", c.experts.count));
+  read_mscales(c, s);
+}
+
 void nemotron(Config& c, ConfigSource& s) {
   c.gated = false;
   c.norm_offset = s.is_gguf() ? 0 : 1;  // GGUF files have the sum
@@ -340,10 +407,15 @@ constexpr Family kFamilies[] = {
     {"stablelm", "stablelm", "stablelm", kHalves, Norm::Layer, 1e-5, kSilu, stablelm, 10000, 0.25},
     {"nemotron", "nemotron", "nemotron", kHalves, Norm::Layer, 1e-5, Activation::Relu2, nemotron,
      10000, 0.5},
+    {"starcoder2", "starcoder2", "starcoder2", kHalves, Norm::Layer, 1e-5, kGelu, starcoder2},
+    {"cohere", "command-r", "cohere", kPairs, Norm::Layer, 1e-5, kSilu, cohere, 500000},
+    {"cohere2", "cohere2", "cohere2", kPairs, Norm::Layer, 1e-5, kSilu, cohere2},
+    {"glm4", "glm4", "glm4", kPairs, kRms, 1.5625e-7, kSilu, glm4, 10000, 0.5},
     {"gemma", "gemma", "gemma", kHalves, kRms, 1e-6, kGelu, gemma1},
     {"gemma2", "gemma2", "gemma2", kHalves, kRms, 1e-6, kGelu, gemma2},
     {"gemma3", "gemma3", "gemma3_text", kHalves, kRms, 1e-6, kGelu, gemma3, 1e6},
     {"phi3", "phi3", "phi3", kHalves, kRms, 1e-5, kSilu, phi3, 10000, 1},
+    {"phimoe", "phimoe", "phimoe", kHalves, Norm::Layer, 1e-5, kSilu, phimoe, 1e6},
     {"gpt2", "gpt2", "gpt2", kHalves, Norm::Layer, 1e-5, kGelu, gpt2},
     {"gpt-oss", "gpt-oss", "gpt_oss", kHalves, kRms, 1e-5, Activation::GptOss, gpt_oss, 150000},
     {"bert", "bert", "bert", kHalves, Norm::Layer, 1e-12, Activation::Gelu, bert},

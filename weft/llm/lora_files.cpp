@@ -114,7 +114,7 @@ Lora read_peft_lora(const std::string& folder, const Config& config) {
     const bool a = cut_end(name, ".lora_A.weight"), b = !a && cut_end(name, ".lora_B.weight");
     constexpr std::string_view kBase = "base_model.model.";
     if (name.starts_with(kBase)) name = name.substr(kBase.size());
-    const TranslatedName to = translated(name + ".weight", false);
+    const TranslatedName to = translated(name + ".weight", false, config.family);
     if ((!a && !b) || to.name.empty() || to.expert >= 0 || to.pairs)
       fail("llm.lora", "{}: {} is no factor of a matrix that this model has", folder,
            quoted_name(array.name));

@@ -84,7 +84,8 @@ Config read_folder_config(const std::string& folder) {
 
 Weights folder_weights(const std::string& folder, const Config& config, bool lazily) {
   const auto [rows, columns] = config.scale_block;
-  return Weights(read_safetensors_model(folder), config.norm_offset, lazily, {rows, columns});
+  return Weights(read_safetensors_model(folder), config.norm_offset, lazily, {rows, columns},
+                 config.family);
 }
 
 const std::string& checked_model(const std::string& path) {

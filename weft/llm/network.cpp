@@ -73,7 +73,7 @@ Tensor Network::through_layers(Tensor x, const Tensor& positions, double dropout
     const Tensor seen = layer.output(attend(all, i));
     // Kept whole: who reads it would else add up what all layers before made, which lives as long.
     x = (x + part(normed(seen, layer.attention_post_norm)).dropout(dropout)).contiguous();
-    const Tensor y = normed(x, layer.ffn_norm);
+    const Tensor y = config_.parallel ? given : normed(x, layer.ffn_norm);
     const Tensor made = config_.has_experts(i) ? experts(y, layer.experts) : feed_forward(y, layer);
     x = config_.encoder ? normed(y + made, layer.ffn_post_norm)
                         : x + part(normed(made, layer.ffn_post_norm)).dropout(dropout);

@@ -171,6 +171,8 @@ void save_folder(const std::string& folder, const GgufModel& model, const Folder
   details.tied = model.find("output.weight") == nullptr;
   details.attention_bias = model.find("blk.0.attn_q.bias") || model.find("blk.0.attn_output.bias");
   details.ffn_bias = model.find("blk.0.ffn_up.bias") != nullptr;
+  details.output_bias = model.find("output.bias") != nullptr;
+  details.head_norms = model.find("blk.0.attn_q_norm.weight") != nullptr;
   if (const PackedTensor* types = model.find("token_types.weight"))
     details.token_types = types->shape.size() == 2 ? types->shape[0].value() : 1;
   details.dtype = dtype_of(model, options);

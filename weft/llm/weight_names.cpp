@@ -9,12 +9,13 @@ namespace {
 
 struct Row {
   std::string_view theirs, ours;
-  std::string_view families = {};  // who has this name; empty: all others
+  std::string_view families = {};  // beginnings "a|b" of who has this name; empty: all others
   bool transposed = false, pairs = false;
 };
-constexpr std::string_view kGpt2 = "gpt2", kMixtral = "mixtral", kGptOss = "gpt-oss";
+constexpr std::string_view kGpt2 = "gpt2", kMixtral = "mixtral|phimoe", kGptOss = "gpt-oss";
 constexpr std::string_view kPhi3 = "phi3", kDeepseek = "deepseek", kBert = "bert",
-                           kNomic = "nomic-bert", kMpnet = "mpnet";
+                           kNomic = "nomic-bert", kMpnet = "mpnet", kStarcoder = "starcoder",
+                           kGlm4 = "glm4";
 
 // Of the whole model; behind "model." or "transformer.".
 constexpr Row kOutside[] = {
@@ -54,7 +55,7 @@ constexpr Row kInside[] = {
     {"self_attn.kv_b_proj", "attn_kv_b"},
     {"mlp.gate_proj", "ffn_gate"},
     {"mlp.up_proj", "ffn_up"},
-    {"mlp.gate_up_proj", "ffn_up", kPhi3},
+    {"mlp.gate_up_proj", "ffn_up", "phi3|glm4"},
     {"mlp.down_proj", "ffn_down"},
     {"mlp.gate", "ffn_gate_inp"},
     {"mlp.gate.e_score_correction_bias", "exp_probs_b.bias"},
@@ -83,6 +84,8 @@ constexpr Row kInside[] = {
     {"attn.c_proj", "attn_output", kGpt2, true},
     {"mlp.c_fc", "ffn_up", kGpt2, true},
     {"mlp.c_proj", "ffn_down", kGpt2, true},
+    {"mlp.c_fc", "ffn_up", kStarcoder},
+    {"mlp.c_proj", "ffn_down", kStarcoder},
     {"attention.self.query", "attn_q", kBert},
     {"attention.self.key", "attn_k", kBert},
     {"attention.self.value", "attn_v", kBert},
@@ -104,6 +107,8 @@ constexpr Row kInside[] = {
     {"mlp.fc12", "ffn_gate", kNomic},
     {"mlp.fc2", "ffn_down", kNomic},
     {"post_mlp_layernorm", "layer_output_norm", kNomic},
+    {"post_self_attn_layernorm", "post_attention_norm", kGlm4},
+    {"post_mlp_layernorm", "post_ffw_norm", kGlm4},
 };
 
 // Of layers with norms after their parts.
@@ -113,10 +118,31 @@ constexpr Row kSandwiched[] = {
     {"post_feedforward_layernorm", "post_ffw_norm"},
 };
 
-const Row* find(std::span<const Row> rows, std::string_view name) {
-  for (const Row& r : rows)
-    if (r.theirs == name) return &r;
-  return nullptr;
+bool is_of(const Row& row, std::string_view family) {
+  for (std::string_view rest = row.families; !rest.empty();) {
+    const size_t at = rest.find('|');
+    if (family.starts_with(rest.substr(0, at))) return true;
+    rest = at == std::string_view::npos ? "" : rest.substr(at + 1);
+  }
+  return false;
+}
+
+/// A row of this name that the family has; else one that all have, or any.
+const Row* find(std::span<const Row> rows, std::string_view Row::* side, std::string_view name,
+                std::string_view family, bool any) {
+  const Row *usual = nullptr, *other = nullptr;
+  for (const Row& r : rows) {
+    if (r.*side != name) continue;
+    if (is_of(r, family)) return &r;
+    if (usual == nullptr && r.families.empty()) usual = &r;
+    if (other == nullptr) other = &r;
+  }
+  return usual == nullptr && any ? other : usual;
+}
+
+/// Models of a family that is not known, and of those that have another one's names, too.
+const Row* find_theirs(std::span<const Row> rows, std::string_view name, std::string_view family) {
+  return find(rows, &Row::theirs, name, family, true);
 }
 
 bool take(std::string_view& text, std::string_view prefix) {
@@ -148,7 +174,7 @@ std::pair<std::string, int64_t> without_expert(std::string_view name) {
 
 }  // namespace
 
-TranslatedName translated(std::string_view name, bool sandwiched) {
+TranslatedName translated(std::string_view name, bool sandwiched, std::string_view family) {
   take(name, "language_model.");
   for (const std::string_view outer :
        {"model.", "transformer.", "bert.", "roberta.", "nomic_bert.", "mpnet."})
@@ -167,9 +193,9 @@ TranslatedName translated(std::string_view name, bool sandwiched) {
       key.resize(key.size() - end.size());
       break;
     }
-  const Row* row = prefix.empty() ? find(kOutside, key) : nullptr;
-  if (!prefix.empty() && sandwiched) row = find(kSandwiched, key);
-  if (!prefix.empty() && row == nullptr) row = find(kInside, key);
+  const Row* row = prefix.empty() ? find_theirs(kOutside, key, family) : nullptr;
+  if (!prefix.empty() && sandwiched) row = find_theirs(kSandwiched, key, family);
+  if (!prefix.empty() && row == nullptr) row = find_theirs(kInside, key, family);
   if (row == nullptr) return {};
   if (kind.empty() && row->ours.find('.') == std::string_view::npos) kind = ".weight";
   return {prefix + std::string(row->ours) + kind, row->transposed && kind != ".bias", row->pairs,
@@ -178,15 +204,8 @@ TranslatedName translated(std::string_view name, bool sandwiched) {
 
 namespace {
 
-/// A row of `ours` that this family has; else one that all have.
 const Row* find_ours(std::span<const Row> rows, std::string_view ours, std::string_view family) {
-  const Row* usual = nullptr;
-  for (const Row& r : rows) {
-    if (r.ours != ours) continue;
-    if (!r.families.empty() && family.starts_with(r.families)) return &r;
-    if (r.families.empty() && usual == nullptr) usual = &r;
-  }
-  return usual;
+  return find(rows, &Row::ours, ours, family, false);
 }
 
 /// "attn_q.weight" to "attn_q" and ".weight".

@@ -167,14 +167,14 @@ Weights::Weights(const GgufModel& model) {
 }
 
 Weights::Weights(const SafetensorsContent& content, double norm_offset, bool lazily,
-                 ScaleBlock block) {
+                 ScaleBlock block, std::string_view family) {
   refuse_other_scales(content);
   const bool sandwiched = std::ranges::any_of(content.arrays, [](const NamedArray& a) {
     return a.name.find("post_feedforward_layernorm") != std::string::npos;
   });
   Stacks stacks;
   for (const NamedArray& array : content.arrays) {
-    const TranslatedName to = translated(array.name, sandwiched);
+    const TranslatedName to = translated(array.name, sandwiched, family);
     if (!to.name.empty() && is_float(array.array.dtype))
       add(array, to, norm_offset, scales_of(content, array.name), block, stacks);
   }

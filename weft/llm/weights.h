@@ -57,8 +57,8 @@ struct TranslatedName {
   int64_t expert = -1;      ///< one of those that `name` stacks; -1: all, or no experts
 };
 /// "model.layers.0.self_attn.q_proj.weight" is "blk.0.attn_q.weight". `sandwiched`: the layers have
-/// norms after their parts.
-TranslatedName translated(std::string_view name, bool sandwiched);
+/// norms after their parts. `family`: whose name it is, where families mean different things by it.
+TranslatedName translated(std::string_view name, bool sandwiched, std::string_view family = {});
 /// The other way: the name in a model of this family; empty: it has none. Of experts that lie apart
 /// in one ("mlp.experts.*.up_proj"), with a * for the number.
 std::string hugging_face_name(std::string_view name, std::string_view family);
@@ -73,7 +73,7 @@ class Weights {
   /// "llm.weights" where experts of one layer are not all there, or codes and scales do not fit
   /// each other.
   explicit Weights(const SafetensorsContent& content, double norm_offset = 0, bool lazily = false,
-                   ScaleBlock block = {});
+                   ScaleBlock block = {}, std::string_view family = {});
   /// Plain tensors by GGUF's names, which stay the same tensors: those that are trained.
   explicit Weights(const std::vector<NamedTensor>& tensors);
 

@@ -66,6 +66,19 @@ CASES = {
     "ernie4_5": ("Ernie4_5", SIZES, dict(head_dim=32, use_bias=True)),
     "stablelm": ("StableLm", SIZES, dict(use_qkv_bias=True)),
     "nemotron": ("Nemotron", SIZES, dict(head_dim=32, attention_bias=True)),
+    "starcoder2": ("Starcoder2", SIZES, dict(sliding_window=WINDOW)),
+    "starcoder2_bare": ("Starcoder2", SIZES, dict(use_bias=False, tie_word_embeddings=False)),
+    "cohere": ("Cohere", SIZES, dict(logit_scale=0.3)),
+    "cohere_norms": ("Cohere", SIZES, dict(use_qk_norm=True, attention_bias=True, tie_word_embeddings=False)),
+    "cohere2": ("Cohere2", SIZES, dict(sliding_window=WINDOW)),
+    "cohere2_layers": ("Cohere2", SIZES, dict(sliding_window=WINDOW, layer_types=["full_attention", "sliding_attention"] * 2)),
+    "glm4": ("Glm4", SIZES, dict(head_dim=32)),
+    "glm4_bare": ("Glm4", SIZES, dict(head_dim=32, attention_bias=False, tie_word_embeddings=True, **rope("default", partial_rotary_factor=0.75))),
+    "phimoe": ("Phimoe", SIZES, dict(num_local_experts=6, attention_bias=True, lm_head_bias=True)),
+    "phimoe_scaled": ("Phimoe", SIZES, dict(num_local_experts=6, router_jitter_noise=0.01, sliding_window=WINDOW,
+                                            **rope("longrope", long_factor=[1 + 0.1 * i for i in range(8)], short_mscale=1.2, long_mscale=1.2,
+                                                   short_factor=[1 + 0.02 * i for i in range(8)], original_max_position_embeddings=256))),
+    "phimoe_jitter": ("Phimoe", SIZES, dict(num_local_experts=6, router_jitter_noise=0.2)),
     "gpt_oss": ("GptOss", SIZES, dict(num_local_experts=4, num_experts_per_tok=2, head_dim=32, sliding_window=WINDOW)),
     "deepseek": ("DeepseekV2", LATENT, dict(q_lora_rank=24)),
     "deepseek_shares": ("DeepseekV2", LATENT, dict(q_lora_rank=24, norm_topk_prob=True)),  # which it does not heed
@@ -79,7 +92,7 @@ CASES = {
 }
 
 # What GGUF files have no words for, as config.json's.
-NOT_IN_GGUF = {"gpt2_relu": "activation of feed-forward parts", "gemma3_scaled": "rotary frequencies"}
+NOT_IN_GGUF = {"gpt2_relu": "activation of feed-forward parts", "gemma3_scaled": "rotary frequencies", "phimoe_jitter": "jitter of the experts' scores"}
 
 
 def random_model(kind, sizes, options):
@@ -90,7 +103,7 @@ def random_model(kind, sizes, options):
     model = getattr(transformers, name)(config).eval().float()
     with torch.no_grad():
         for key, p in model.named_parameters():
-            norm = "norm" in key and p.dim() == 1 and "Gemma" not in kind  # Gemma adds the 1 itself
+            norm = "norm" in key and "Gemma" not in kind  # Gemma adds the 1 itself
             p.copy_(torch.randn_like(p) * (0.12 if p.dim() > 1 else 0.3) + float(norm))
         for key, b in model.named_buffers():
             if key.endswith("e_score_correction_bias"):
