@@ -131,7 +131,7 @@ void bind_attention(Binder& b, const Config& c, const std::string& at, Layer& la
     if (c.norm_each_head) shape.insert(shape.begin(), heads);
     return b.scale(at + name, shape, false);
   };
-  layer.q_norm = head_norm("attn_q_norm", c.heads),
+  layer.q_norm = head_norm("attn_q_norm", c.heads);
   layer.k_norm = head_norm("attn_k_norm", c.kv_heads);
   layer.sinks = b.vector(at + "attn_sinks.weight", {c.heads}, false);
 }
