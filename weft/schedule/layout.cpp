@@ -480,10 +480,6 @@ bool is_made_by_tiles(const Planner& plan, NodeRef n, std::span<const size_t> ke
   });
 }
 
-}  // namespace
-
-namespace {
-
 /// What is widened once for few reads lies as it came: another order would be a transposition.
 bool lies_as_it_came(const Planner& plan, NodeRef n) {
   if (!widens_half(n)) return false;
