@@ -199,6 +199,23 @@ int64_t chunks_for_cores(NodeRef reduce) {
   return may_vanish ? kChunksOfProduct : kMaxChunks;
 }
 
+/// Whether all of it but few numbers comes from memory, element by element: what another kernel
+/// makes lies as its readers wish.
+bool comes_from_memory(NodeRef n, double few) {
+  constexpr size_t kLargestCone = 32;  // nodes looked at
+  SmallVector<NodeRef, kLargestCone> cone{n};
+  for (size_t i = 0; i < cone.size(); ++i) {
+    if (cone.size() > kLargestCone) return false;
+    NodeRef at = cone[i];
+    if (at->op == Op::Param || at->op == Op::Const || largest_numel(at->shape->span()) <= few)
+      continue;
+    if (!is_alu(at->op) && (!is_movement(at->op) || at->op == Op::Gather)) return false;
+    for (NodeRef s : at->src())
+      if (!is_index(s->dtype) && std::ranges::find(cone, s) == cone.end()) cone.push_back(s);
+  }
+  return true;
+}
+
 /// Of rows that are summed to a short one: an item has whole rows then, which lie one behind the
 /// other, and not some columns of all (65536 x 64 in f32: 620 -> 280 us, times 65536 numbers 1720
 /// -> 290; 8192 x 1024: 1540 -> 700, but times 8192 numbers 540 -> 670).
@@ -210,7 +227,7 @@ int64_t chunks_of_rows(Graph& g, NodeRef reduce) {
   NodeRef of = reduce->src(0);
   const bool products = is_product(of->op);
   if (outputs < kFewOutputs || outputs > (products ? kShortOfProducts : kShortRow) ||
-      elements < kManyElements || fold_of(reduce) == Fold::Mul)
+      elements < kManyElements || fold_of(reduce) == Fold::Mul || !comes_from_memory(of, outputs))
     return 1;
   if (products) of = of->src(bytes(moved(of->src(0))) < bytes(moved(of->src(1))));
   const Reading read(g, of);
