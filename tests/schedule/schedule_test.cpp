@@ -447,6 +447,13 @@ TEST_F(ScheduleTest, ManyRowsAreSummedInChunks) {
   EXPECT_EQ(times(8192, 100), 2u);
   EXPECT_EQ(times(2048, 300), 1u) << "products have columns enough";
   EXPECT_EQ(kernels({{b_.reduce(b_.param(0, {100, 8192}), Fold::Add, {1})}}), 1u) << "along rows";
+  const auto powers = [&](NodeRef x, Fold fold) {
+    return kernels({{b_.reduce(g_.alu(Op::Exp2, {x}), fold, {0})}});
+  };
+  EXPECT_EQ(powers(b_.param(0, {8192, 100}), Fold::Max), 2u);
+  NodeRef made = b_.matmul(b_.param(0, {8192, 64}), b_.param(1, {64, 100}));
+  EXPECT_EQ(powers(made, Fold::Max), powers(made, Fold::Mul))
+      << "what a kernel makes lies as its readers wish";
   for (const Fold fold : {Fold::Add, Fold::Max})
     check({{b_.reduce(b_.param(0, {2500, 57}), fold, {0})}}, 1e-4);
 }
