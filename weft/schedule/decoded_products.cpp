@@ -368,6 +368,9 @@ class ColumnBlocks {
   NodeMap<NodeRef> given_;
 };
 
+// Halves that take as long to widen as another kernel.
+constexpr double kLaunched = 1 << 15;
+
 }  // namespace
 
 bool widens_half(NodeRef n) {
@@ -379,8 +382,7 @@ bool widens_half(NodeRef n) {
 /// Whether a product widens halves one by one: vectors run along an axis that they have not. A
 /// vector of them is one instruction, one of them is three.
 bool Planner::widens_singly(NodeRef n, const std::vector<Use>& wanted, double total) const {
-  constexpr double kAlongSums = 15;      // of fewer columns than a vector, lanes run along the sum
-  constexpr double kLaunched = 1 << 15;  // elements that take as long as another kernel
+  constexpr double kAlongSums = 15;  // of fewer columns than a vector, lanes run along the sum
   if (!widens_half(n) || target.vector_bits == 0 || wanted.size() != 1 || !in_reduce(wanted[0]))
     return false;
   const double numel = largest_numel(n->shape->span());
@@ -406,8 +408,7 @@ bool Planner::is_decoded_in_registers(NodeRef n, const std::vector<Use>& wanted,
 /// vector or more, as where windows move by two or rows are of seven. Gathered one by one they
 /// take four times as long as words (960 images of 7 x 7, depthwise 3 x 3: 292 us, and 96).
 bool Planner::gathers_halves(NodeRef n, const std::vector<Use>& wanted, double total) const {
-  constexpr double kReads = 2;           // of each, from which on
-  constexpr double kLaunched = 1 << 15;  // elements that take as long as another kernel
+  constexpr double kReads = 2;  // of each, from which on
   if (!widens_half(n) || n->rank() == 0 || target.vector_bits == 0 || wanted.size() != 1 ||
       !in_reduce(wanted[0]))
     return false;

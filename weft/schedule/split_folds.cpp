@@ -199,6 +199,16 @@ int64_t chunks_for_cores(NodeRef reduce) {
   return may_vanish ? kChunksOfProduct : kMaxChunks;
 }
 
+/// Whether it runs along what lies side by side, of a product in the larger operand.
+bool sums_neighbours(Graph& g, NodeRef reduce) {
+  NodeRef of = reduce->src(0);
+  if (is_product(of->op)) of = of->src(bytes(moved(of->src(0))) < bytes(moved(of->src(1))));
+  const Reading read(g, of);
+  return std::ranges::any_of(reduce_axes(reduce), [&](int64_t axis) {
+    return read.lies_along(g, static_cast<size_t>(axis));
+  });
+}
+
 /// Whether all of it but few numbers comes from memory, element by element: what another kernel
 /// makes lies as its readers wish.
 bool comes_from_memory(NodeRef n, double few) {
@@ -224,15 +234,12 @@ int64_t chunks_of_rows(Graph& g, NodeRef reduce) {
   constexpr int64_t kLeast = 128, kFewest = 8, kMost = 64;    // rows of a chunk, chunks
   const double outputs = largest_numel(reduce->shape->span());
   const double elements = largest_numel(reduce->src(0)->shape->span());
-  NodeRef of = reduce->src(0);
-  const bool products = is_product(of->op);
+  NodeRef x = reduce->src(0);
+  const bool products = is_product(x->op);
   if (outputs < kFewOutputs || outputs > (products ? kShortOfProducts : kShortRow) ||
-      elements < kManyElements || fold_of(reduce) == Fold::Mul || !comes_from_memory(of, outputs))
+      elements < kManyElements || fold_of(reduce) == Fold::Mul || !comes_from_memory(x, outputs))
     return 1;
-  if (products) of = of->src(bytes(moved(of->src(0))) < bytes(moved(of->src(1))));
-  const Reading read(g, of);
-  for (const int64_t axis : reduce_axes(reduce))
-    if (read.lies_along(g, static_cast<size_t>(axis))) return 1;
+  if (sums_neighbours(g, reduce)) return 1;
   const int64_t chunks = static_cast<int64_t>(elements / outputs) / kLeast;
   return chunks < kFewest ? 1 : std::min(chunks, kMost);
 }
@@ -247,12 +254,7 @@ int64_t chunks_for_items(Graph& g, NodeRef reduce, const Target& target) {
   const double wanted = std::min(kPart * static_cast<double>(target.enough_items) / outputs,
                                  elements / outputs / kLeast);
   if (target.canonical || wanted < 2 || elements < kManyElements) return 1;
-  NodeRef of = reduce->src(0);
-  if (is_product(of->op)) of = of->src(bytes(moved(of->src(0))) < bytes(moved(of->src(1))));
-  const Reading read(g, of);
-  for (const int64_t axis : reduce_axes(reduce))
-    if (read.lies_along(g, static_cast<size_t>(axis))) return 1;
-  return std::min(static_cast<int64_t>(wanted), kMaxChunks);
+  return sums_neighbours(g, reduce) ? 1 : std::min(static_cast<int64_t>(wanted), kMaxChunks);
 }
 
 NodeRef scan_along(Graph& g, NodeRef x, int64_t axis) {
